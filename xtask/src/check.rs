@@ -1,0 +1,14 @@
+//! `cargo xtask check`: what can be said without running anything.
+
+use anyhow::Result;
+
+use crate::{deny, process, tidy, workspace};
+
+pub fn run() -> Result<()> {
+    tidy::run()?;
+    process::succeed(workspace::cargo().args(["fmt", "--all", "--check"]))?;
+    deny::run()?;
+    let mut clippy = workspace::cargo();
+    clippy.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    process::succeed(&mut clippy)
+}

@@ -1,0 +1,199 @@
+//! `cargo xtask deps`: builds each module under `testbed/` into `target/deps/bin`.
+//!
+//! A build is kept under the hash of everything that went into it, so nothing is built twice. There
+//! is no partial outcome: either every program of a module is there or the command fails.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+
+use crate::{process, workspace};
+
+/// Kubernetes 1.36 says so in its go.mod.
+const GO_MINOR_MIN: u32 = 26;
+/// The packages that hold the version which components report.
+const VERSION_PACKAGES: [&str; 2] =
+    ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"];
+
+/// A Go module of ours with one program per folder of `cmd`.
+struct Module {
+    name: &'static str,
+    /// The linker flags, from the text of its go.mod.
+    linker_flags: fn(&str) -> Result<String>,
+}
+
+const MODULES: [Module; 1] = [Module { name: "kubernetes", linker_flags: kubernetes_flags }];
+
+pub fn run() -> Result<()> {
+    let root = workspace::root();
+    let deps = root.join("target/deps");
+    fs::create_dir_all(deps.join("bin"))?;
+    // Two builds at once would take the memory of both and the time of one.
+    let lock = File::create(deps.join("lock")).context("cannot create the lock of target/deps")?;
+    lock.lock().context("cannot lock target/deps")?;
+    for module in &MODULES {
+        module.provide(&root.join("testbed").join(module.name), &deps)?;
+    }
+    Ok(())
+}
+
+impl Module {
+    fn provide(&self, source: &Path, deps: &Path) -> Result<()> {
+        let manifest = read(&source.join("go.mod"))?;
+        let flags = format!("-s -w {}", (self.linker_flags)(&manifest)?);
+        let programs = programs(source)?;
+        let builds = deps.join(self.name);
+        let build = builds.join(key(source, &flags)?);
+        if !build.is_dir() {
+            check_go()?;
+            compile(source, &flags, &programs, &build)?;
+            forget_others(&builds, &build)?;
+        }
+        for program in &programs {
+            let link = deps.join("bin").join(program);
+            // Relative, so that a copy of target/deps works too.
+            let target = Path::new("..").join(build.strip_prefix(deps)?).join(program);
+            if fs::read_link(&link).is_ok_and(|current| current == target) {
+                continue;
+            }
+            // Replaced in one step: others may be starting the program just now.
+            let fresh = deps.join("bin").join(format!(".{program}"));
+            let _ = fs::remove_file(&fresh);
+            symlink(&target, &fresh)
+                .and_then(|()| fs::rename(&fresh, &link))
+                .with_context(|| format!("cannot link '{}'", link.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn compile(source: &Path, flags: &str, programs: &[String], build: &Path) -> Result<()> {
+    let unfinished = build.with_extension("unfinished");
+    fs::create_dir_all(&unfinished)?;
+    let folder = source.file_name().unwrap_or_default().to_string_lossy();
+    eprintln!("building testbed/{folder} from published modules (once; some minutes)");
+    for program in programs {
+        let start = Instant::now();
+        let mut go = Command::new("go");
+        go.current_dir(source)
+            .env("CGO_ENABLED", "0")
+            .env("GOTOOLCHAIN", "local")
+            .args(["build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o"])
+            .arg(unfinished.join(program))
+            .arg(format!("./cmd/{program}"));
+        process::succeed(&mut go).context("the module proxy may be out of reach")?;
+        eprintln!("  {program}: {}", process::length(start.elapsed()));
+    }
+    fs::rename(&unfinished, build).context("cannot put the finished build in place")
+}
+
+/// Every other build of the module; each takes hundreds of megabytes.
+fn forget_others(builds: &Path, build: &Path) -> Result<()> {
+    for entry in fs::read_dir(builds)? {
+        let path = entry?.path();
+        if path != build {
+            fs::remove_dir_all(&path)
+                .with_context(|| format!("cannot remove '{}'", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn programs(source: &Path) -> Result<Vec<String>> {
+    let commands = source.join("cmd");
+    let mut names: Vec<String> = fs::read_dir(&commands)
+        .with_context(|| format!("cannot list '{}'", commands.display()))?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// A name for everything that decides what the compiler makes of `source`.
+fn key(source: &Path, flags: &str) -> Result<String> {
+    let mut hash = Sha256::new();
+    hash.update(flags);
+    for file in sources(source)? {
+        hash.update(file.strip_prefix(source)?.as_os_str().as_encoded_bytes());
+        hash.update([0]);
+        hash.update(fs::read(&file)?);
+    }
+    let digest = hash.finalize();
+    Ok(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(sources(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn check_go() -> Result<()> {
+    let needed = format!(
+        "Go 1.{GO_MINOR_MIN} or newer must be in the PATH: tests run against a real Kubernetes, \
+         built from its published modules"
+    );
+    let mut go = Command::new("go");
+    go.args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local");
+    let output = go.output().with_context(|| needed.clone())?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    match minor(&version) {
+        Some(minor) if minor >= GO_MINOR_MIN => Ok(()),
+        _ => bail!("{needed}; the one that is there says '{version}'"),
+    }
+}
+
+/// The 26 of `go1.26.8`.
+fn minor(version: &str) -> Option<u32> {
+    let rest = version.strip_prefix("go1.")?;
+    rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+}
+
+fn kubernetes_flags(manifest: &str) -> Result<String> {
+    let version = required(manifest, "k8s.io/kubernetes")
+        .context("testbed/kubernetes/go.mod does not require k8s.io/kubernetes")?;
+    let mut numbers = version.trim_start_matches('v').split('.');
+    let (Some(major), Some(minor)) = (numbers.next(), numbers.next()) else {
+        bail!("'{version}' in testbed/kubernetes/go.mod is no version");
+    };
+    let mut flags = Vec::new();
+    for package in VERSION_PACKAGES {
+        for (name, value) in [
+            ("gitVersion", version),
+            ("gitMajor", major),
+            ("gitMinor", minor),
+            ("gitTreeState", "archive"),
+        ] {
+            flags.push(format!("-X {package}.{name}={value}"));
+        }
+    }
+    Ok(flags.join(" "))
+}
+
+/// The version at which a go.mod requires `module`.
+fn required<'a>(manifest: &'a str, module: &str) -> Option<&'a str> {
+    manifest.lines().find_map(|line| {
+        let mut words = line.trim().trim_start_matches("require ").split_whitespace();
+        (words.next() == Some(module)).then(|| words.next())?
+    })
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read '{}'", path.display()))
+}
+
+#[cfg(test)]
+mod tests;

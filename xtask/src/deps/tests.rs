@@ -1,0 +1,33 @@
+//! What decides whether something is built again, and what it reports as its version.
+
+use super::*;
+
+#[test]
+fn the_linked_version_is_the_required_one() {
+    let manifest = "module m\n\nrequire (\n\tgo.etcd.io/x v1.0.0\n\tk8s.io/kubernetes v1.36.3\n)\n\
+                    replace k8s.io/kubernetes => k8s.io/kubernetes v9.9.9\n";
+    let flags = kubernetes_flags(manifest).unwrap();
+    assert!(flags.contains("-X k8s.io/component-base/version.gitVersion=v1.36.3"), "{flags}");
+    assert!(flags.contains("-X k8s.io/component-base/version.gitMinor=36"), "{flags}");
+    assert!(kubernetes_flags("module m\n").is_err());
+}
+
+#[test]
+fn a_change_of_any_source_or_flag_changes_the_key() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("cmd/a")).unwrap();
+    fs::write(folder.path().join("go.sum"), "one").unwrap();
+    fs::write(folder.path().join("cmd/a/main.go"), "package main").unwrap();
+    let before = key(folder.path(), "-s").unwrap();
+    assert_eq!(before, key(folder.path(), "-s").unwrap());
+    assert_ne!(before, key(folder.path(), "-w").unwrap());
+    fs::write(folder.path().join("go.sum"), "two").unwrap();
+    assert_ne!(before, key(folder.path(), "-s").unwrap());
+}
+
+#[test]
+fn go_versions_are_told_apart() {
+    assert_eq!(minor("go1.26.8"), Some(26));
+    assert_eq!(minor("go1.27rc1"), Some(27));
+    assert_eq!(minor("devel"), None);
+}

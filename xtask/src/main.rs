@@ -1,0 +1,92 @@
+//! All automation of the project: `cargo xtask <command>`.
+//!
+//! One module per command, each with a `run`. CI files hold no logic of their own: they call
+//! `cargo xtask ci`. `workspace` knows the folders, `process` runs other programs.
+
+mod bench;
+mod check;
+mod ci;
+mod deny;
+mod deps;
+mod kind;
+mod process;
+mod soak;
+mod test;
+mod testbed_command;
+mod tidy;
+mod up;
+mod workspace;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// All automation of the project.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build Drover and run it in the foreground: a server with one simulated cluster.
+    Up {
+        /// Build optimised, as for production.
+        #[arg(long)]
+        release: bool,
+        /// Passed on to `drover up`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Build the real programs that tests run against, into target/deps.
+    Deps,
+    /// Format, clippy, tidy, licences and bans.
+    Check,
+    /// Run every test suite within its budget.
+    Test(test::Arguments),
+    /// Run the long forms of the suites that have one.
+    Soak(soak::Arguments),
+    /// Check and test, as CI does.
+    Ci,
+    /// Check what compilers do not: floors, condition writers, module heads, test habits, words.
+    Tidy,
+    /// List the files of a kind, floor by floor, and what is missing.
+    Kind {
+        /// As in `project` or `ClusterRegistrationToken`.
+        kind: String,
+    },
+    /// Measure, in a release build.
+    Bench {
+        /// Passed on to the benchmark program.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Start and stop real clusters that stay after the command.
+    #[command(subcommand)]
+    Testbed(testbed_command::Command),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Up { release, arguments } => up::run(release, &arguments),
+        Command::Deps => deps::run(),
+        Command::Check => check::run(),
+        Command::Test(arguments) => test::run(&arguments),
+        Command::Soak(arguments) => soak::run(&arguments),
+        Command::Ci => ci::run(),
+        Command::Tidy => tidy::run(),
+        Command::Kind { kind } => kind::run(&kind),
+        Command::Bench { arguments } => bench::run(&arguments),
+        Command::Testbed(command) => testbed_command::run(&command),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `cargo xtask soak`: the long forms of the tests that have one.
+//!
+//! A test has a long form when it reads `DROVER_SOAK_SECONDS` and goes on for that long. A suite is
+//! a crate with such tests; the sources are asked, so that no list can be out of date.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::{deps, process, workspace};
+
+/// Tests with a long form read how long it shall be from here.
+const SECONDS_ENV: &str = "DROVER_SOAK_SECONDS";
+
+/// What to run, and for how long.
+#[derive(Args)]
+pub struct Arguments {
+    /// One suite; without it all take turns.
+    suite: Option<String>,
+    /// For all suites together.
+    #[arg(long, default_value_t = 1.0)]
+    hours: f64,
+    /// Only name the suites.
+    #[arg(long)]
+    list: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let mut suites = suites(&workspace::root().join("crates"))?;
+    if arguments.list {
+        suites.iter().for_each(|suite| println!("{suite}"));
+        return Ok(());
+    }
+    if let Some(only) = &arguments.suite {
+        if !suites.contains(only) {
+            bail!("there is no soak suite '{only}'; there are: {}", suites.join(", "));
+        }
+        suites = vec![only.clone()];
+    }
+    if suites.is_empty() {
+        bail!("no test reads {SECONDS_ENV} yet, so nothing has a long form");
+    }
+    let hours = Duration::try_from_secs_f64(arguments.hours * 3600.0 / suites.len() as f64)
+        .context("--hours must be a time")?;
+    deps::run()?;
+    for suite in &suites {
+        let start = Instant::now();
+        println!("soak {suite} for {}", process::length(hours));
+        let mut cargo = workspace::cargo();
+        cargo.args(["test", "-p", suite, "--", "--nocapture"]);
+        process::succeed(cargo.env(SECONDS_ENV, hours.as_secs().to_string()))?;
+        println!("soak {suite} held for {}", process::length(start.elapsed()));
+    }
+    Ok(())
+}
+
+/// Crates whose sources read the variable.
+fn suites(crates: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(crates)? {
+        let entry = entry?;
+        if reads_it(&entry.path())? {
+            names.extend(entry.file_name().into_string());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn reads_it(folder: &Path) -> Result<bool> {
+    if !folder.is_dir() {
+        return Ok(false);
+    }
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let reads = if path.is_dir() {
+            reads_it(&path)?
+        } else {
+            path.extension().is_some_and(|ending| ending == "rs")
+                && std::fs::read_to_string(&path)?.contains(SECONDS_ENV)
+        };
+        if reads {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests;

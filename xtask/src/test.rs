@@ -1,0 +1,266 @@
+//! `cargo xtask test`: every suite within its budget of minutes.
+//!
+//! Everything is built in one go, because cargo would build shared dependencies anew for another
+//! selection of crates. The test programs are then run one by one, as cargo does it, with times
+//! per test. `outcome` reads what they print.
+
+mod outcome;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde::Deserialize;
+
+use crate::{deps, process, workspace};
+use outcome::Outcome;
+
+/// What to run.
+#[derive(Args, Default)]
+pub struct Arguments {
+    /// Only what touches nothing outside its process: every crate but the system tests and those
+    /// that start real programs.
+    #[arg(long)]
+    fast: bool,
+}
+
+/// Crates whose tests share a budget.
+struct Suite {
+    name: &'static str,
+    crates: Crates,
+    budget: Duration,
+}
+
+enum Crates {
+    These(&'static [&'static str]),
+    AllOthers,
+}
+
+const fn minutes(number: u64) -> Duration {
+    Duration::from_secs(number * 60)
+}
+
+/// In the order in which they fail fastest. A suite beyond its budget fails.
+const SUITES: [Suite; 3] = [
+    Suite { name: "in process", crates: Crates::AllOthers, budget: minutes(6) },
+    Suite { name: "real parts", crates: Crates::These(&["testbed", "xtask"]), budget: minutes(5) },
+    Suite { name: "system", crates: Crates::These(&["e2e"]), budget: minutes(15) },
+];
+const SLOWEST_SHOWN: usize = 5;
+
+impl Suite {
+    fn holds(&self, name: &str) -> bool {
+        let named = |suite: &Self| match suite.crates {
+            Crates::These(names) => names.contains(&name),
+            Crates::AllOthers => false,
+        };
+        match self.crates {
+            Crates::These(_) => named(self),
+            Crates::AllOthers => !SUITES.iter().any(named),
+        }
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let start = Instant::now();
+    let suites = if arguments.fast { &SUITES[..1] } else { &SUITES[..] };
+    if !arguments.fast {
+        deps::run()?;
+    }
+    let programs = build(arguments.fast)?;
+    println!("built in {}", process::length(start.elapsed()));
+
+    let mut finished = Vec::new();
+    for suite in suites {
+        let begun = Instant::now();
+        let mut outcome = Outcome::default();
+        for program in programs.iter().filter(|program| suite.holds(&program.package)) {
+            let left = suite.budget.saturating_sub(begun.elapsed());
+            program.run(left, &mut outcome)?;
+        }
+        finished.push((suite, begun.elapsed(), outcome));
+    }
+    report(&finished, start.elapsed())
+}
+
+/// Prints minutes, slowest tests and, last, the sum in the form that cargo's own tests end with.
+fn report(finished: &[(&Suite, Duration, Outcome)], total: Duration) -> Result<()> {
+    println!();
+    let mut sum = Outcome::default();
+    for (suite, took, outcome) in finished {
+        println!(
+            "suite {:<12} {:>8} of {:>8}  {} passed, {} failed",
+            suite.name,
+            process::length(*took),
+            process::length(suite.budget),
+            outcome.passed,
+            outcome.failed()
+        );
+        sum.add(outcome);
+    }
+    println!("slowest tests:");
+    for (name, seconds) in sum.slowest(SLOWEST_SHOWN) {
+        println!("  {seconds:>7.2} s  {name}");
+    }
+    for broken in &sum.broken {
+        println!("broken: {broken}");
+    }
+    let verdict = if sum.failed() == 0 { "ok" } else { "FAILED" };
+    println!(
+        "test result: {verdict}. {} passed; {} failed; {} ignored; finished in {:.2}s",
+        sum.passed,
+        sum.failed(),
+        sum.ignored,
+        total.as_secs_f64()
+    );
+    if sum.failed() > 0 {
+        bail!("{} tests failed", sum.failed());
+    }
+    Ok(())
+}
+
+/// One compiled test program.
+struct Program {
+    package: String,
+    version: String,
+    folder: PathBuf,
+    /// What cargo calls it: the library, or the file under `tests`.
+    target: String,
+    executable: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    package_id: Option<String>,
+    executable: Option<PathBuf>,
+    profile: Option<Profile>,
+    target: Option<Target>,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+/// Builds all tests, and the binaries that system tests start, and lists the test programs.
+fn build(fast: bool) -> Result<Vec<Program>> {
+    let metadata = workspace::metadata(&workspace::root(), &["--no-deps"])?;
+    let packages: BTreeMap<&str, _> =
+        metadata.packages.iter().map(|package| (package.id.as_str(), package)).collect();
+    let mut cargo = workspace::cargo();
+    cargo.args(["build", "--workspace", "--lib", "--bins", "--tests"]);
+    cargo.args(["--message-format", "json-render-diagnostics"]);
+    if fast {
+        for suite in &SUITES[1..] {
+            if let Crates::These(names) = suite.crates {
+                cargo.args(names.iter().flat_map(|name| ["--exclude", name]));
+            }
+        }
+    }
+    let mut child = cargo.stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
+    let output = child.stdout.take().context("cargo has no standard output")?;
+    let mut programs = Vec::new();
+    for line in BufReader::new(output).lines() {
+        let message: Message = serde_json::from_str(&line?).context("cannot read cargo's words")?;
+        if message.reason != "compiler-artifact" || !message.profile.is_some_and(|one| one.test) {
+            continue;
+        }
+        let (Some(executable), Some(target)) = (message.executable, message.target) else {
+            continue;
+        };
+        let id = message.package_id.unwrap_or_default();
+        let Some(package) = packages.get(id.as_str()) else { continue };
+        programs.push(Program {
+            package: package.name.clone(),
+            version: package.version.clone(),
+            folder: package.manifest_path.parent().unwrap_or(&package.manifest_path).to_owned(),
+            target: format!("{} {}", target.kind.join(" "), target.name),
+            executable,
+        });
+    }
+    if !child.wait()?.success() {
+        bail!("the tests do not build");
+    }
+    programs
+        .sort_by(|one, other| (&one.package, &one.target).cmp(&(&other.package, &other.target)));
+    Ok(programs)
+}
+
+impl Program {
+    /// Runs all tests of the program and adds what came out; at the end of `budget` it is killed.
+    fn run(&self, budget: Duration, outcome: &mut Outcome) -> Result<()> {
+        println!("     Running {} ({})", self.package, self.target);
+        let mut child = Command::new(&self.executable)
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .env("CARGO_PKG_NAME", &self.package)
+            .env("CARGO_PKG_VERSION", &self.version)
+            // A snapshot that differs is a failure, not a new file.
+            .env("INSTA_UPDATE", "no")
+            // Only with this variable does a stable test program tell its times.
+            .env("RUSTC_BOOTSTRAP", "1")
+            .args(["-Z", "unstable-options", "--report-time"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot run '{}'", self.executable.display()))?;
+        let output = child.stdout.take().context("a test program has no standard output")?;
+        let watch = Watch::over(child.id(), budget)?;
+        let mut seen = outcome::Reader::new(&self.package);
+        for line in BufReader::new(output).split(b'\n') {
+            let line = line.context("cannot read what a test program prints")?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            seen.line(&line);
+        }
+        std::io::stdout().flush()?;
+        let status = child.wait()?;
+        let killed = watch.end();
+        outcome.add(&seen.finish(&self.target, status, killed.then_some(budget)));
+        Ok(())
+    }
+}
+
+/// Kills a process at a deadline, unless it ends before.
+struct Watch {
+    done: mpsc::Sender<()>,
+    thread: std::thread::JoinHandle<bool>,
+}
+
+impl Watch {
+    fn over(process: u32, limit: Duration) -> Result<Self> {
+        let process = Pid::from_raw(i32::try_from(process).context("a process id is too large")?);
+        let (done, ended) = mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let late = ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+            if late {
+                // It is not reaped before this thread is told, so the id is still its own.
+                let _ = kill(process, Signal::SIGKILL);
+            }
+            late
+        });
+        Ok(Self { done, thread })
+    }
+
+    /// Whether the process was killed.
+    fn end(self) -> bool {
+        let _ = self.done.send(());
+        self.thread.join().unwrap_or(false)
+    }
+}
+
+#[cfg(test)]
+mod tests;

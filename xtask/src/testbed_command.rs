@@ -1,0 +1,106 @@
+//! `cargo xtask testbed up NAME` and `down NAME`: a real cluster that stays after the command.
+//!
+//! Everything of it is in `target/testbed/NAME`. `down` ends the processes that `up` recorded there
+//! and nothing else: a record holds the start time beside the id, so a reused id is left alone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Subcommand;
+use testbed::{Options, Program, RealCluster, RecordedProcess};
+
+use crate::{deps, process, workspace};
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Start a cluster and write target/testbed/NAME/admin.kubeconfig.
+    Up {
+        /// Lower-case letters, digits and dashes.
+        name: String,
+        /// Let etcd wait for the disk, for measurements.
+        #[arg(long)]
+        durable: bool,
+    },
+    /// Stop all of a cluster and remove its folder.
+    Down {
+        /// The name it was started with.
+        name: String,
+    },
+}
+
+pub fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::Up { name, durable } => {
+            deps::run()?;
+            up(&folder(name)?, *durable)
+        }
+        Command::Down { name } => down(&folder(name)?),
+    }
+}
+
+fn folder(name: &str) -> Result<PathBuf> {
+    let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    ensure!(
+        name.starts_with(plain) && name.chars().all(|letter| plain(letter) || letter == '-'),
+        "a testbed's name may hold lower-case letters, digits and dashes, not '{name}'"
+    );
+    Ok(workspace::root().join("target/testbed").join(name))
+}
+
+fn up(folder: &Path, durable: bool) -> Result<()> {
+    if recorded(folder)?.iter().any(RecordedProcess::is_running) {
+        bail!("'{}' is up; `cargo xtask testbed down` ends it", folder.display());
+    }
+    // What an earlier cluster of this name left, which no longer runs.
+    remove(folder)?;
+    let start = Instant::now();
+    let options =
+        Options { folder: Some(folder.to_owned()), detached: true, durable, ..Options::default() };
+    let cluster = RealCluster::start_with(&options)?;
+    eprintln!("ready in {} at {}", process::length(start.elapsed()), cluster.server_url());
+    for program in Program::ALL {
+        if let Some(size) = cluster.process_id(program).and_then(resident_kib) {
+            eprintln!("  {:<24} {:>4} MiB resident", program.name(), size / 1024);
+        }
+    }
+    println!("{}", cluster.kubeconfig_path().display());
+    Ok(())
+}
+
+fn down(folder: &Path) -> Result<()> {
+    ensure!(folder.is_dir(), "there is no testbed at '{}'", folder.display());
+    for record in recorded(folder)? {
+        record.end()?;
+    }
+    remove(folder)
+}
+
+fn recorded(folder: &Path) -> Result<Vec<RecordedProcess>> {
+    let path = RealCluster::records_path(folder);
+    match fs::read(&path) {
+        Ok(text) => serde_json::from_slice(&text)
+            .with_context(|| format!("cannot read the processes in '{}'", path.display())),
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(cause) => Err(cause).with_context(|| format!("cannot read '{}'", path.display())),
+    }
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+            Err(cause).with_context(|| format!("cannot remove '{}'", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn resident_kib(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

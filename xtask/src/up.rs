@@ -1,0 +1,29 @@
+//! `cargo xtask up`: build, then become `drover up`, so that signals and the exit code are its own.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::{process, workspace};
+
+pub fn run(release: bool, arguments: &[OsString]) -> Result<()> {
+    let root = workspace::root();
+    let mut build = workspace::cargo();
+    build.args(["build", "--bin", "drover"]);
+    let profile = if release {
+        build.arg("--release");
+        "release"
+    } else {
+        "debug"
+    };
+    eprintln!("building drover (the first time takes minutes)");
+    process::succeed(&mut build)?;
+    let binary = root.join("target").join(profile).join("drover");
+    let failed = Command::new(&binary).arg("up").args(arguments).current_dir(&root).exec();
+    Err(failed).with_context(|| format!("cannot run '{}'", binary.display()))
+}
+
+#[cfg(test)]
+mod tests;

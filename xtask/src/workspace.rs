@@ -1,0 +1,61 @@
+//! The workspace as folders and as cargo sees it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_owned()
+}
+
+/// The cargo that runs us, or the one in the path.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// The part of `cargo metadata` that the checks read.
+#[derive(Debug, Deserialize)]
+pub struct Metadata {
+    pub packages: Vec<Package>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Package {
+    pub id: String,
+    pub name: String,
+    pub version: String,
+    pub license: Option<String>,
+    pub source: Option<String>,
+    pub manifest_path: PathBuf,
+    pub dependencies: Vec<Dependency>,
+    pub metadata: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Dependency {
+    pub name: String,
+    /// `dev`, `build`, or nothing for a normal one.
+    pub kind: Option<String>,
+    /// Set for crates of the same workspace.
+    pub path: Option<PathBuf>,
+}
+
+/// What cargo says of the workspace at `root`; `options` are further flags of `cargo metadata`.
+pub fn metadata(root: &Path, options: &[&str]) -> Result<Metadata> {
+    let output = cargo()
+        .args(["metadata", "--format-version", "1", "--manifest-path"])
+        .arg(root.join("Cargo.toml"))
+        .args(options)
+        .output()
+        .context("cannot run cargo")?;
+    if !output.status.success() {
+        bail!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata wrote")
+}
