@@ -1,0 +1,145 @@
+//! Field selectors: the text form, canonical like label selectors, and matching through a lookup.
+//!
+//! Which fields a kind supports is the caller's to check, with [`FieldSelector::fields`].
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use crate::labels::SelectorError;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term {
+    pub field: String,
+    pub value: String,
+    /// True for `=` and `==`, false for `!=`.
+    pub equal: bool,
+}
+
+/// A conjunction of terms. The default matches everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FieldSelector {
+    /// Invariant: sorted, without duplicates.
+    terms: Vec<Term>,
+}
+
+impl FieldSelector {
+    /// Parses the text form of query parameters; the empty text matches everything.
+    ///
+    /// # Errors
+    /// Bad syntax or a bad escape; answer 400 with the message.
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
+        let mut terms = Vec::new();
+        for part in split_unescaped(text) {
+            if part.is_empty() {
+                continue;
+            }
+            let Some((field, equal, value)) = split_operator(part) else {
+                let message = format!("invalid selector: '{text}'; can't understand '{part}'");
+                return Err(SelectorError(message));
+            };
+            let value = unescape(value)?;
+            terms.push(Term { field: field.to_owned(), value, equal });
+        }
+        terms.sort();
+        terms.dedup();
+        Ok(Self { terms })
+    }
+
+    /// `lookup` gives the value of a field as text; absent fields are empty.
+    pub fn matches<'a>(&self, lookup: impl Fn(&str) -> &'a str) -> bool {
+        self.terms.iter().all(|term| (lookup(&term.field) == term.value) == term.equal)
+    }
+
+    /// The fields that are named, in order, for checking that a kind supports them.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.terms.iter().map(|term| term.field.as_str())
+    }
+
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    /// The value that `field` must have, if the selector says so.
+    pub fn required(&self, field: &str) -> Option<&str> {
+        let term = self.terms.iter().find(|term| term.equal && term.field == field)?;
+        Some(&term.value)
+    }
+
+    pub fn is_everything(&self) -> bool {
+        self.terms.is_empty()
+    }
+}
+
+impl fmt::Display for FieldSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, term) in self.terms.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            let operator = if term.equal { "=" } else { "!=" };
+            write!(f, "{comma}{}{operator}{}", term.field, escape(&term.value))?;
+        }
+        Ok(())
+    }
+}
+
+fn escape(value: &str) -> String {
+    value.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=")
+}
+
+/// Splits at commas that no backslash precedes.
+fn split_unescaped(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut start, mut escaped) = (0, false);
+    for (index, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b',' => {
+                parts.push(&text[start..index]);
+                start = index + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// Cuts at the first operator: `!=`, `==` or `=`.
+fn split_operator(part: &str) -> Option<(&str, bool, &str)> {
+    let at = part.bytes().enumerate().position(|(index, byte)| {
+        byte == b'=' || (byte == b'!' && part.as_bytes().get(index + 1) == Some(&b'='))
+    })?;
+    let (field, rest) = part.split_at(at);
+    if let Some(value) = rest.strip_prefix("!=") {
+        return Some((field, false, value));
+    }
+    let value = rest.strip_prefix("==").or_else(|| rest.strip_prefix('='))?;
+    Some((field, true, value))
+}
+
+fn unescape(value: &str) -> Result<String, SelectorError> {
+    let mut plain = String::with_capacity(value.len());
+    let mut characters = value.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => plain.push(escaped),
+                other => {
+                    let sequence: String = std::iter::once('\\').chain(other).collect();
+                    return Err(SelectorError(format!(
+                        "invalid field selector, invalid escape sequence: {sequence}"
+                    )));
+                }
+            },
+            ',' | '=' => {
+                return Err(SelectorError(format!(
+                    "invalid field selector, unescaped character in value: {character}"
+                )));
+            }
+            other => plain.push(other),
+        }
+    }
+    Ok(plain)
+}

@@ -1,0 +1,16 @@
+//! What every Kubernetes object and answer has in common. Pure: no I/O, no clock of its own.
+//!
+//! Objects are dynamic (`serde_json::Value`); [`object`] reads and writes their metadata.
+//! [`status`] is the error
+//! body that clients parse. The rest are the small grammars: names, selectors, patches.
+
+pub mod decode;
+pub mod fields;
+pub mod labels;
+pub mod metadata;
+pub mod names;
+pub mod object;
+pub mod patch;
+pub mod quantity;
+pub mod status;
+pub mod time;

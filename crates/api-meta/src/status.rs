@@ -1,0 +1,247 @@
+//! The `Status` object: how every failure is told to a client, in the words and codes clients parse.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// One reason why an object or option was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// `FieldValueRequired`, `FieldValueInvalid`, …
+    pub reason: String,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+impl Cause {
+    pub fn new(reason: &str, field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { reason: reason.to_owned(), message: message.into(), field: field.into() }
+    }
+    pub fn required(field: impl Into<String>, detail: &str) -> Self {
+        let message = if detail.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {detail}")
+        };
+        Self::new("FieldValueRequired", field, message)
+    }
+    pub fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        Self::new("FieldValueInvalid", field, format!("Invalid value: {}: {detail}", quoted(value)))
+    }
+    pub fn not_supported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
+        let list: Vec<String> = supported.iter().map(|s| format!("\"{s}\"")).collect();
+        let message =
+            format!("Unsupported value: {}: supported values: {}", quoted(value), list.join(", "));
+        Self::new("FieldValueNotSupported", field, message)
+    }
+    pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
+        Self::new("FieldValueForbidden", field, format!("Forbidden: {detail}"))
+    }
+    pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        Self::new("FieldValueDuplicate", field, format!("Duplicate value: {}", quoted(value)))
+    }
+    pub fn type_invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
+        let message = format!("Invalid value: {}: {detail}", quoted(value));
+        Self::new("FieldValueTypeInvalid", field, message)
+    }
+    pub fn too_long(field: impl Into<String>, max: usize) -> Self {
+        let message = format!("Too long: may not be more than {max} bytes");
+        Self::new("FieldValueTooLong", field, message)
+    }
+}
+
+/// A value as Go prints it in a field error: strings quoted, the rest as JSON.
+fn quoted(value: &Value) -> String {
+    value.to_string()
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusDetails {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<u32>,
+}
+
+/// A failure (or a success without an object) as the API tells it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Status {
+    pub code: u16,
+    /// Empty where upstream gives none.
+    pub reason: &'static str,
+    pub message: String,
+    pub details: Option<Box<StatusDetails>>,
+    /// `metadata.continue`: the way on after an expired page token.
+    pub continue_token: Option<String>,
+}
+
+/// `resource.group`, or just `resource` for the core group.
+pub fn qualified(resource: &str, group: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+}
+
+impl Status {
+    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { code, reason, message: message.into(), details: None, continue_token: None }
+    }
+    fn with(mut self, group: &str, kind: &str, name: &str) -> Self {
+        self.details = Some(Box::new(StatusDetails {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            ..StatusDetails::default()
+        }));
+        self
+    }
+    pub fn causes(mut self, causes: Vec<Cause>) -> Self {
+        self.details.get_or_insert_default().causes = causes;
+        self
+    }
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.details.get_or_insert_default().retry_after_seconds = Some(seconds);
+        self
+    }
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+    pub fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+    /// `message` is what follows `… is forbidden: `.
+    pub fn forbidden(group: &str, resource: &str, name: &str, message: &str) -> Self {
+        let text = if name.is_empty() {
+            format!("{} is forbidden: {message}", qualified(resource, group))
+        } else {
+            format!("{} \"{name}\" is forbidden: {message}", qualified(resource, group))
+        };
+        Self::new(403, "Forbidden", text).with(group, resource, name)
+    }
+    pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
+        let text = format!("{} \"{name}\" not found", qualified(resource, group));
+        Self::new(404, "NotFound", text).with(group, resource, name)
+    }
+    /// An unknown version or resource inside a known group.
+    pub fn unknown_resource() -> Self {
+        let mut status =
+            Self::new(404, "NotFound", "the server could not find the requested resource");
+        status.details = Some(Box::default());
+        status
+    }
+    pub fn method_not_allowed() -> Self {
+        let text = "the server does not allow this method on the requested resource";
+        let mut status = Self::new(405, "MethodNotAllowed", text);
+        status.details = Some(Box::default());
+        status
+    }
+    pub fn not_acceptable(accepted: &[&str]) -> Self {
+        let text = format!("only the following media types are accepted: {}", accepted.join(", "));
+        Self::new(406, "NotAcceptable", text)
+    }
+    pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
+        let text = format!("{} \"{name}\" already exists", qualified(resource, group));
+        Self::new(409, "AlreadyExists", text).with(group, resource, name)
+    }
+    pub fn conflict(group: &str, resource: &str, name: &str, message: &str) -> Self {
+        let text = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": {message}",
+            qualified(resource, group)
+        );
+        Self::new(409, "Conflict", text).with(group, resource, name)
+    }
+    /// The optimistic-concurrency conflict that retry helpers look for.
+    pub fn modified(group: &str, resource: &str, name: &str) -> Self {
+        let text = "the object has been modified; please apply your changes to the latest version \
+                    and try again";
+        Self::conflict(group, resource, name, text)
+    }
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(413, "RequestEntityTooLarge", message)
+    }
+    pub fn unsupported_media_type(accepted: &[&str]) -> Self {
+        let text = format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            accepted.join(", ")
+        );
+        Self::new(415, "UnsupportedMediaType", text)
+    }
+    /// Validation failed. `kind` is the Kind, not the resource.
+    pub fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Self {
+        let list: Vec<String> = causes
+            .iter()
+            .map(|c| {
+                if c.field.is_empty() {
+                    c.message.clone()
+                } else {
+                    format!("{}: {}", c.field, c.message)
+                }
+            })
+            .collect();
+        let listed = match list.as_slice() {
+            [] => String::new(),
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let text = format!("{} \"{name}\" is invalid: {listed}", qualified(kind, group));
+        Self::new(422, "Invalid", text).with(group, kind, name).causes(causes)
+    }
+    pub fn too_many_requests(message: impl Into<String>, seconds: u32) -> Self {
+        Self::new(429, "TooManyRequests", message).retry_after(seconds)
+    }
+    pub fn internal(message: impl std::fmt::Display) -> Self {
+        let cause =
+            Cause { reason: String::new(), message: message.to_string(), field: String::new() };
+        Self::new(500, "InternalError", format!("Internal error occurred: {message}"))
+            .causes(vec![cause])
+    }
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(503, "ServiceUnavailable", message)
+    }
+    pub fn timeout(message: impl Into<String>) -> Self {
+        Self::new(504, "Timeout", message)
+    }
+    /// A list or watch asked for a revision that has not been reached.
+    pub fn version_too_large(wanted: u64, current: u64) -> Self {
+        let text = format!("Too large resource version: {wanted}, current: {current}");
+        let cause = Cause::new("ResourceVersionTooLarge", "", "Too large resource version");
+        Self::timeout(format!("Timeout: {text}")).causes(vec![cause]).retry_after(1)
+    }
+
+    /// The wire form.
+    pub fn to_json(&self) -> Value {
+        let mut body = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": if self.code < 400 { "Success" } else { "Failure" },
+        });
+        if !self.message.is_empty() {
+            body["message"] = self.message.clone().into();
+        }
+        if !self.reason.is_empty() {
+            body["reason"] = self.reason.into();
+        }
+        if let Some(details) = &self.details {
+            body["details"] = serde_json::to_value(details).expect("plain strings serialise");
+        }
+        if let Some(token) = &self.continue_token {
+            body["metadata"]["continue"] = token.clone().into();
+        }
+        if self.code >= 400 {
+            body["code"] = self.code.into();
+        }
+        body
+    }
+}
