@@ -1,0 +1,346 @@
+//! Cluster: a Kubernetes cluster that is managed here. Cluster-scoped; its namespace has its name.
+//!
+//! Spec is what people want of it, status what is. The condition types are here; which of them a
+//! cluster needs to be active says [`crate::state`].
+
+use std::collections::BTreeMap;
+
+use api_meta::status::Cause;
+use k8s_openapi::apimachinery::pkg::version::Info;
+use kube::api::ObjectMeta;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::condition::Condition;
+use crate::kind::{ApiVersion, KindName, Rules, default_field, kind, object_field};
+use crate::{ids, keys, schema};
+
+/// The cluster object was seen and is being worked on.
+pub const PENDING: &str = "Pending";
+/// The cluster exists, by whatever made it.
+pub const PROVISIONED: &str = "Provisioned";
+/// The cluster's API answered at least once.
+pub const WAITING: &str = "Waiting";
+/// The cluster's API is healthy now.
+pub const READY: &str = "Ready";
+/// The agent's tunnel is up.
+pub const CONNECTED: &str = "Connected";
+/// The agent ran in the cluster at least once.
+pub const AGENT_DEPLOYED: &str = "AgentDeployed";
+/// The cluster's namespace exists in the management cluster.
+pub const BACKING_NAMESPACE_CREATED: &str = "BackingNamespaceCreated";
+/// The project of namespaces that nobody assigned exists.
+pub const DEFAULT_PROJECT_CREATED: &str = "DefaultProjectCreated";
+/// The project of the cluster's own parts exists.
+pub const SYSTEM_PROJECT_CREATED: &str = "SystemProjectCreated";
+/// Who made the cluster owns it.
+pub const CREATOR_MADE_OWNER: &str = "CreatorMadeOwner";
+/// What the last spec asks for has been acted on.
+pub const UPDATED: &str = "Updated";
+/// How far removal has come.
+pub const REMOVED: &str = "Removed";
+/// No node is short of disk.
+pub const NO_DISK_PRESSURE: &str = "NoDiskPressure";
+/// No node is short of memory.
+pub const NO_MEMORY_PRESSURE: &str = "NoMemoryPressure";
+
+/// `status.driver` of a cluster that joined through its agent.
+pub const DRIVER_IMPORTED: &str = "imported";
+/// `status.driver` of the management API itself.
+pub const DRIVER_LOCAL: &str = "local";
+/// Longest display name, in characters.
+pub const DISPLAY_NAME_MAX: usize = 253;
+/// Where the container runtime keeps its files, unless said otherwise.
+pub const DOCKER_ROOT_DIR: &str = "/var/lib/docker";
+
+/// A Kubernetes cluster that is managed here.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Cluster {
+    #[schemars(skip)]
+    pub api_version: ApiVersion,
+    #[schemars(skip)]
+    pub kind: KindName<Self>,
+    #[schemars(skip)]
+    pub metadata: ObjectMeta,
+    /// What is wanted of the cluster.
+    pub spec: ClusterSpec,
+    /// What is known of the cluster. Written by controllers only.
+    pub status: ClusterStatus,
+}
+
+kind!(Cluster, "clusters", "cluster", Cluster, ClusterResourceScope,
+    status: true, short: [], columns: [
+    ("Name", "string", ".spec.displayName", false),
+    ("Ready", "string", ".status.conditions[?(@.type==\"Ready\")].status", false),
+    ("Connected", "string", ".status.conditions[?(@.type==\"Connected\")].status", false),
+    ("Provider", "string", ".status.provider", false),
+    ("Version", "string", ".status.version.gitVersion", false),
+    ("Nodes", "integer", ".status.nodeCount", false),
+    ("Driver", "string", ".status.driver", true),
+]);
+
+/// What is wanted of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterSpec {
+    /// The name people see. By default the object's name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub display_name: String,
+    /// Free text.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The management API itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub internal: bool,
+    /// Agent image to run instead of the one in the setting agent-image.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub desired_agent_image: String,
+    /// As desiredAgentImage; wins over it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub agent_image_override: String,
+    /// Image of the cluster's own token webhook.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub desired_auth_image: String,
+    /// Environment variables of the agents.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::open_list")]
+    pub agent_env_vars: Vec<Value>,
+    /// Role template that members of a project get in the cluster.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub default_cluster_role_for_project_members: String,
+    /// Policy template of projects that name none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub default_pod_security_policy_template_name: String,
+    /// Where the container runtime keeps its files.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub docker_root_dir: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable_cluster_alerting: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable_cluster_monitoring: Option<bool>,
+    /// Keep the projects of the cluster apart on its network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable_network_policy: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub windows_prefered_cluster: Option<bool>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cluster_template_name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cluster_template_revision_name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub fleet_workspace_name: String,
+    /// The endpoint that answers when the manager is down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub local_cluster_auth_endpoint: Option<Value>,
+    /// A cluster that exists already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub imported_config: Option<Value>,
+    /// A cluster that is installed on nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub rancher_kubernetes_engine_config: Option<Value>,
+    /// A cluster made by a cluster driver: its name and its options.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub generic_engine_config: Option<Value>,
+    #[serde(rename = "k3sConfig", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub k3s_config: Option<Value>,
+    #[serde(rename = "rke2Config", skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub rke2_config: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub eks_config: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub gke_config: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub aks_config: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub answers: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::open_list")]
+    pub questions: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub scheduled_cluster_scan: Option<Value>,
+}
+
+/// What is known of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterStatus {
+    /// Typed facts; each type has exactly one writer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// The spec that was last acted on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied_spec: Option<ClusterSpec>,
+    /// The spec that was last acted on without success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_spec: Option<ClusterSpec>,
+    /// How the cluster came here: imported, local, or the driver that made it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub driver: String,
+    /// Which distribution of Kubernetes it is.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub provider: String,
+    /// The agent image that the manifest names.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub agent_image: String,
+    /// URL of the cluster's API as its agent sees it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub api_endpoint: String,
+    /// Certificate authority of that API, base64 of PEM.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ca_cert: String,
+    /// Version of the cluster's API server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub version: Option<Info>,
+    /// What its nodes have, summed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub capacity: BTreeMap<String, String>,
+    /// What its nodes have for pods, summed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub allocatable: BTreeMap<String, String>,
+    /// What its pods request, summed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub requested: BTreeMap<String, String>,
+    /// What its pods are limited to, summed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, String>,
+    /// Health of the control plane's parts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub component_statuses: Vec<ComponentStatus>,
+    /// Number of nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_count: Option<i64>,
+    /// What load balancers, node ports and policies the cluster can do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub capabilities: Option<Value>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub agent_features: BTreeMap<String, bool>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::open_list")]
+    pub applied_agent_env_vars: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied_enable_network_policy: Option<bool>,
+    /// The agent that may speak for the cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_identity: Option<AgentIdentity>,
+}
+
+/// The key that the cluster's agent made at its first registration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AgentIdentity {
+    /// Public key, base64.
+    pub public_key: String,
+    /// When it was registered.
+    pub registered_at: String,
+    /// Name of the registration token that was used.
+    pub token_name: String,
+}
+
+/// Health of one part of a control plane.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ComponentStatus {
+    pub name: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ComponentCondition>,
+}
+
+/// One fact about a part of a control plane.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ComponentCondition {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub status: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub error: String,
+}
+
+impl Cluster {
+    /// The name people see.
+    pub fn display_name(&self) -> &str {
+        if self.spec.display_name.is_empty() {
+            self.metadata.name.as_deref().unwrap_or_default()
+        } else {
+            &self.spec.display_name
+        }
+    }
+
+    /// Whether it is the management API itself.
+    pub fn is_local(&self) -> bool {
+        self.metadata.name.as_deref() == Some(ids::LOCAL_CLUSTER)
+    }
+
+    /// Whether nothing in the spec says how to make the cluster: it exists and joins by its agent.
+    pub fn is_imported(&self) -> bool {
+        let spec = &self.spec;
+        let made = [
+            &spec.rancher_kubernetes_engine_config,
+            &spec.generic_engine_config,
+            &spec.eks_config,
+            &spec.gke_config,
+            &spec.aks_config,
+        ];
+        !self.is_local() && made.iter().all(|config| config.is_none())
+    }
+
+    /// Whether removal was asked for without waiting for what cannot be reached.
+    pub fn is_removal_forced(&self) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        annotations.is_some_and(|map| map.get(keys::FORCE_REMOVE).is_some_and(|v| v == "true"))
+    }
+}
+
+impl Rules for Cluster {
+    fn fill_defaults(object: &mut Value) {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let Some(spec) = object_field(object, "spec") else { return };
+        if !name.is_empty() {
+            default_field(spec, "displayName", name.clone());
+        }
+        default_field(spec, "dockerRootDir", DOCKER_ROOT_DIR);
+        if name == ids::LOCAL_CLUSTER {
+            default_field(spec, "internal", true);
+        }
+    }
+
+    fn validate(&self, _old: Option<&Self>) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        if !name.is_empty() && !ids::is_cluster_id(name) {
+            let detail = "must be a DNS label: at most 63 of a-z, 0-9 and '-', with a letter or \
+                          digit at both ends, since the cluster's namespace has the same name";
+            causes.push(Cause::invalid("metadata.name", &Value::from(name), detail));
+        }
+        let display = self.spec.display_name.as_str();
+        if display.chars().count() > DISPLAY_NAME_MAX {
+            causes.push(Cause::too_long("spec.displayName", DISPLAY_NAME_MAX));
+        }
+        if display.trim() != display || display.chars().any(char::is_control) {
+            let detail = "must not begin or end with a blank nor have control characters";
+            causes.push(Cause::invalid("spec.displayName", &Value::from(display), detail));
+        }
+        if self.spec.internal && !name.is_empty() && !self.is_local() {
+            let detail = "may be true only for the cluster \"local\"";
+            causes.push(Cause::invalid("spec.internal", &Value::from(true), detail));
+        }
+        causes
+    }
+}

@@ -1,0 +1,90 @@
+//! ClusterRoleTemplateBinding: gives a role template to a user or group in one cluster. In the
+//! cluster's namespace. The subject and the cluster are fixed at creation.
+
+use api_meta::status::Cause;
+use kube::api::ObjectMeta;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::kind::{ApiVersion, KindName, Rules, default_field, immutable, kind};
+
+/// Gives a role template to a user or group in one cluster.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterRoleTemplateBinding {
+    #[schemars(skip)]
+    pub api_version: ApiVersion,
+    #[schemars(skip)]
+    pub kind: KindName<Self>,
+    #[schemars(skip)]
+    pub metadata: ObjectMeta,
+    /// Id of the cluster; the namespace of the object has the same name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cluster_name: String,
+    /// Name of the role template.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub role_template_name: String,
+    /// Id of the user.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub user_name: String,
+    /// The user as an identity provider knows it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub user_principal_name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group_name: String,
+    /// The group as an identity provider knows it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group_principal_name: String,
+}
+
+kind!(ClusterRoleTemplateBinding, "clusterroletemplatebindings", "clusterroletemplatebinding",
+    Namespaced, NamespaceResourceScope, status: false, short: ["crtb"], columns: [
+    ("Cluster", "string", ".clusterName", false),
+    ("Role", "string", ".roleTemplateName", false),
+    ("User", "string", ".userName", false),
+    ("Group", "string", ".groupPrincipalName", false),
+]);
+
+impl Rules for ClusterRoleTemplateBinding {
+    fn fill_defaults(object: &mut Value) {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        if !namespace.is_empty() {
+            default_field(object, "clusterName", namespace);
+        }
+    }
+
+    fn validate(&self, old: Option<&Self>) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        let cluster = self.cluster_name.as_str();
+        if cluster.is_empty() {
+            causes.push(Cause::required("clusterName", ""));
+        } else if self.metadata.namespace.as_deref().is_some_and(|ns| ns != cluster) {
+            let detail = "must be the name of the object's namespace";
+            causes.push(Cause::invalid("clusterName", &Value::from(cluster), detail));
+        }
+        if self.role_template_name.is_empty() {
+            causes.push(Cause::required("roleTemplateName", ""));
+        }
+        let user = !self.user_name.is_empty() || !self.user_principal_name.is_empty();
+        let group = !self.group_name.is_empty() || !self.group_principal_name.is_empty();
+        if user == group {
+            let detail = "exactly one of a user and a group must be given";
+            let given = Value::from(self.user_name.as_str());
+            causes.push(Cause::invalid("userName", &given, detail));
+        }
+        let fixed = [
+            ("clusterName", cluster, old.map(|old| old.cluster_name.as_str())),
+            ("userName", &self.user_name, old.map(|old| old.user_name.as_str())),
+            ("groupName", &self.group_name, old.map(|old| old.group_name.as_str())),
+            (
+                "groupPrincipalName",
+                &self.group_principal_name,
+                old.map(|old| old.group_principal_name.as_str()),
+            ),
+        ];
+        let changed = fixed.into_iter().filter_map(|(field, new, old)| immutable(field, new, old));
+        causes.extend(changed);
+        causes
+    }
+}

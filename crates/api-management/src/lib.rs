@@ -1,0 +1,62 @@
+//! The kinds of `management.cattle.io/v3`: types, ids, labels, defaults, validation, CRDs. Pure.
+//!
+//! No I/O, no clock, no randomness: what a rule needs of those is an argument. One file per kind; each
+//! has the type, `default` (what admission fills in) and `validate` (every rule that looks at the object
+//! alone). Start at [`kind`], which says what makes a type a kind, then [`cluster`]. Field names, scopes
+//! and label keys are the ones that existing clients of this API know; our own live under `drover.io`.
+
+pub mod cluster;
+pub mod cluster_registration_token;
+pub mod cluster_role_template_binding;
+pub mod condition;
+pub mod ids;
+pub mod keys;
+pub mod kind;
+pub mod node;
+pub mod project;
+pub mod role_template;
+pub mod schema;
+pub mod setting;
+pub mod state;
+pub mod token;
+pub mod user;
+
+pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
+pub use cluster_registration_token::ClusterRegistrationToken;
+pub use cluster_role_template_binding::ClusterRoleTemplateBinding;
+pub use condition::Condition;
+pub use kind::{Kind, Scope};
+pub use node::Node;
+pub use project::Project;
+pub use role_template::{PolicyRule, RoleTemplate};
+pub use setting::Setting;
+pub use token::Token;
+pub use user::User;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+/// The API group of every kind here.
+pub const GROUP: &str = "management.cattle.io";
+/// Its one version.
+pub const VERSION: &str = "v3";
+/// `GROUP/VERSION`, as objects carry it.
+pub const API_VERSION: &str = "management.cattle.io/v3";
+
+/// The definitions of all kinds, in the order in which they may be created. Structural: a
+/// kube-apiserver takes them as they are.
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    vec![
+        Cluster::crd(),
+        ClusterRegistrationToken::crd(),
+        ClusterRoleTemplateBinding::crd(),
+        Node::crd(),
+        Project::crd(),
+        RoleTemplate::crd(),
+        Setting::crd(),
+        Token::crd(),
+        User::crd(),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Project: namespaces of one cluster that belong together. In the cluster's namespace.
+
+use api_meta::status::Cause;
+use kube::api::ObjectMeta;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::condition::Condition;
+use crate::kind::{ApiVersion, KindName, Rules, default_field, immutable, kind, object_field};
+use crate::{keys, schema};
+
+pub const BACKING_NAMESPACE_CREATED: &str = "BackingNamespaceCreated";
+pub const CREATOR_MADE_OWNER: &str = "CreatorMadeOwner";
+pub const INITIAL_ROLES_POPULATED: &str = "InitialRolesPopulated";
+
+/// Display name of the project that takes namespaces nobody assigned.
+pub const DEFAULT_DISPLAY_NAME: &str = "Default";
+/// Display name of the project of the cluster's own parts.
+pub const SYSTEM_DISPLAY_NAME: &str = "System";
+
+/// Namespaces of one cluster that belong together.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Project {
+    #[schemars(skip)]
+    pub api_version: ApiVersion,
+    #[schemars(skip)]
+    pub kind: KindName<Self>,
+    #[schemars(skip)]
+    pub metadata: ObjectMeta,
+    pub spec: ProjectSpec,
+    pub status: ProjectStatus,
+}
+
+kind!(Project, "projects", "project", Namespaced, NamespaceResourceScope,
+    status: true, short: [], columns: [
+    ("Name", "string", ".spec.displayName", false),
+    ("Cluster", "string", ".spec.clusterName", false),
+]);
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProjectSpec {
+    /// The name people see.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub display_name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Id of the cluster; the namespace of the object has the same name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cluster_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub resource_quota: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub namespace_default_resource_quota: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub container_default_resource_limit: Option<Value>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub enable_project_monitoring: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProjectStatus {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub pod_security_policy_template_name: String,
+}
+
+impl Project {
+    /// Whether it carries the label of the project for unassigned namespaces.
+    pub fn is_default(&self) -> bool {
+        self.has_label(keys::DEFAULT_PROJECT)
+    }
+    /// Whether it carries the label of the project for the cluster's own parts.
+    pub fn is_system(&self) -> bool {
+        self.has_label(keys::SYSTEM_PROJECT)
+    }
+    fn has_label(&self, key: &str) -> bool {
+        let labels = self.metadata.labels.as_ref();
+        labels.is_some_and(|map| map.get(key).is_some_and(|value| value == "true"))
+    }
+}
+
+impl Rules for Project {
+    fn fill_defaults(object: &mut Value) {
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let Some(spec) = object_field(object, "spec") else { return };
+        if !namespace.is_empty() {
+            default_field(spec, "clusterName", namespace);
+        }
+        if !name.is_empty() {
+            default_field(spec, "displayName", name);
+        }
+    }
+
+    fn validate(&self, old: Option<&Self>) -> Vec<Cause> {
+        let cluster = self.spec.cluster_name.as_str();
+        let mut causes = Vec::new();
+        if cluster.is_empty() {
+            causes.push(Cause::required("spec.clusterName", ""));
+        } else if self.metadata.namespace.as_deref().is_some_and(|ns| ns != cluster) {
+            let detail = "must be the name of the object's namespace";
+            causes.push(Cause::invalid("spec.clusterName", &Value::from(cluster), detail));
+        }
+        if self.spec.display_name.trim().is_empty() && self.metadata.name.is_some() {
+            causes.push(Cause::required("spec.displayName", ""));
+        }
+        let stored = old.map(|old| old.spec.cluster_name.as_str());
+        causes.extend(immutable("spec.clusterName", cluster, stored));
+        causes
+    }
+}

@@ -1,0 +1,112 @@
+//! User: a person or a machine that logs in. Cluster-scoped.
+//!
+//! The password is not here: its hash is in a Secret of the same name in [`crate::keys::PASSWORDS_NS`],
+//! so that whoever may list users learns nothing to attack.
+
+use api_meta::status::Cause;
+use kube::api::ObjectMeta;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::condition::Condition;
+use crate::kind::{ApiVersion, KindName, Rules, default_field, kind};
+
+pub const INITIAL_ROLES_POPULATED: &str = "InitialRolesPopulated";
+/// Prefix of the principal id that every local user has.
+pub const LOCAL_PRINCIPAL: &str = "local://";
+/// Longest user name, in characters.
+pub const USERNAME_MAX: usize = 128;
+
+/// A person or a machine that logs in.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct User {
+    #[schemars(skip)]
+    pub api_version: ApiVersion,
+    #[schemars(skip)]
+    pub kind: KindName<Self>,
+    #[schemars(skip)]
+    pub metadata: ObjectMeta,
+    /// The name people see.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub display_name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The name typed at login; empty for users who cannot log in locally.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub username: String,
+    /// Never stored: set it with the action setpassword.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub password: String,
+    /// The person is asked for a new password at the next login.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub must_change_password: bool,
+    /// Who the user is at each identity provider.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub principal_ids: Vec<String>,
+    /// False: no login, and no token of the user holds. By default true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    pub status: UserStatus,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct UserStatus {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+kind!(User, "users", "user", Cluster, ClusterResourceScope,
+    status: true, short: [], columns: [
+    ("Username", "string", ".username", false),
+    ("Display Name", "string", ".displayName", false),
+    ("Enabled", "boolean", ".enabled", false),
+]);
+
+impl User {
+    /// Whether tokens of the user hold.
+    pub fn is_enabled(&self) -> bool {
+        self.enabled != Some(false)
+    }
+    /// Made by and for the server itself; not shown among people.
+    pub fn is_system(&self) -> bool {
+        self.principal_ids.iter().any(|id| id.starts_with("system://"))
+    }
+}
+
+impl Rules for User {
+    fn fill_defaults(object: &mut Value) {
+        default_field(object, "enabled", true);
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let local = object["username"].as_str().is_some_and(|username| !username.is_empty());
+        if name.is_empty() || !local {
+            return;
+        }
+        let principal = Value::from(format!("{LOCAL_PRINCIPAL}{name}"));
+        match object["principalIds"].as_array_mut() {
+            Some(list) if list.contains(&principal) => {}
+            Some(list) => list.push(principal),
+            None => object["principalIds"] = json!([principal]),
+        }
+    }
+
+    fn validate(&self, _old: Option<&Self>) -> Vec<Cause> {
+        let mut causes = Vec::new();
+        if !self.password.is_empty() {
+            let detail = "a password is not kept in the user object; create the user without one \
+                          and use the action setpassword";
+            causes.push(Cause::forbidden("password", detail));
+        }
+        let username = self.username.as_str();
+        if username.chars().count() > USERNAME_MAX {
+            causes.push(Cause::too_long("username", USERNAME_MAX));
+        }
+        if username.chars().any(|c| c.is_control() || c.is_whitespace() || c == ':') {
+            let detail = "must not have blanks, control characters or ':'";
+            causes.push(Cause::invalid("username", &Value::from(username), detail));
+        }
+        causes
+    }
+}
