@@ -1,0 +1,83 @@
+//! Defaults, and nulls that stand for "absent".
+
+use serde_json::Value;
+
+use crate::schema::{Additional, Id, Node, Schema, VALUE_DEPTH_MAX};
+
+impl Schema {
+    /// Fills absent fields with their defaults, then removes nulls that the schema does not allow.
+    ///
+    /// A default inside an absent object applies only when the object itself has a default. A null
+    /// where none is allowed counts as absent. Idempotent.
+    pub fn default(&self, value: &mut Value) {
+        self.default_at(self.root, self.resource, value, 0);
+    }
+
+    fn default_at(&self, id: Id, resource: bool, value: &mut Value, depth: usize) {
+        if depth > VALUE_DEPTH_MAX {
+            return;
+        }
+        let node = self.node(id);
+        match value {
+            Value::Object(fields) => {
+                let whole_object = resource || node.embedded;
+                for (name, id) in &node.properties {
+                    let child = self.node(*id);
+                    let Some(default) = &child.default else {
+                        continue;
+                    };
+                    let absent = fields.get(&**name).is_none_or(|value| child.rejects_null(value));
+                    if absent && !(whole_object && is_type_or_metadata(name)) {
+                        fields.insert(name.to_string(), (**default).clone());
+                    }
+                }
+                fields.retain(|key, value| {
+                    if whole_object && is_type_or_metadata(key) {
+                        return true;
+                    }
+                    let child = match (node.property(key), node.additional) {
+                        (Some(id), _) | (None, Additional::Schema(id)) => id,
+                        _ => return true,
+                    };
+                    if !self.fill(child, value) {
+                        return false;
+                    }
+                    self.default_at(child, false, value, depth + 1);
+                    true
+                });
+            }
+            Value::Array(items) => {
+                let Some(child) = node.items else {
+                    return;
+                };
+                for item in items {
+                    // A null in a list cannot be removed without moving its neighbours; validation
+                    // refuses it.
+                    self.fill(child, item);
+                    self.default_at(child, false, item, depth + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Replaces a null that is not allowed by the default. False: there is none, the field should
+    /// go.
+    fn fill(&self, id: Id, value: &mut Value) -> bool {
+        let node: &Node = self.node(id);
+        if !node.rejects_null(value) {
+            return true;
+        }
+        match &node.default {
+            Some(default) => {
+                *value = (**default).clone();
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+fn is_type_or_metadata(name: &str) -> bool {
+    matches!(name, "apiVersion" | "kind" | "metadata")
+}

@@ -1,0 +1,202 @@
+//! The compiled form: an arena of nodes, so that recursive types need no care and one schema is one
+//! allocation.
+//!
+//! Descriptions and examples are not kept. The operations on it are inherent methods in their own
+//! modules.
+
+use std::sync::Arc;
+
+use regex::Regex;
+use serde_json::Value;
+
+/// Nesting below which a schema is refused.
+pub const SCHEMA_DEPTH_MAX: usize = 256;
+/// Nodes of one schema; the largest schemas in public use have about 20,000.
+pub const SCHEMA_NODES_MAX: usize = 200_000;
+/// Nesting of a value below which nothing is looked at. Deeper than any parser of ours reads.
+pub const VALUE_DEPTH_MAX: usize = 1_000;
+/// Violations reported for one object; further ones are not looked for.
+pub const CAUSES_MAX: usize = 256;
+
+/// Index of a node in its arena.
+pub(crate) type Id = u32;
+
+/// A compiled schema. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    pub(crate) nodes: Arc<[Node]>,
+    pub(crate) root: Id,
+    /// The root is a whole object: apiVersion, kind and metadata are known without being declared.
+    pub(crate) resource: bool,
+    /// Some node has validation rules in CEL.
+    pub(crate) has_rules: bool,
+    /// Some node has a default.
+    pub(crate) has_defaults: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Type {
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+}
+
+impl Type {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "object" => Self::Object,
+            "array" => Self::Array,
+            "string" => Self::String,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "boolean" => Self::Boolean,
+            _ => return None,
+        })
+    }
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Additional {
+    /// Other keys are unknown.
+    #[default]
+    None,
+    /// `additionalProperties: true`.
+    Any,
+    Schema(Id),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    Map,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    pub kind: Option<Type>,
+    pub nullable: bool,
+    pub preserve_unknown: bool,
+    pub embedded: bool,
+    pub int_or_string: bool,
+    pub list_type: ListType,
+    pub additional: Additional,
+    pub items: Option<Id>,
+    /// Sorted by name.
+    pub properties: Box<[(Box<str>, Id)]>,
+    pub default: Option<Box<Value>>,
+    pub rules: Option<Box<Rules>>,
+    /// Name of the definition that this node is, in schemas of built-in types.
+    pub definition: Option<Box<str>>,
+    /// The alternatives of a type that has several JSON forms, told apart by JSON type. Built-in
+    /// types only.
+    pub variants: Box<[Id]>,
+}
+
+/// What only validation looks at. Most nodes have none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
+    pub required: Vec<Box<str>>,
+    pub list_keys: Vec<Box<str>>,
+    pub one_of_values: Vec<Value>,
+    pub format: Option<Box<str>>,
+    pub pattern: Option<(Box<str>, Regex)>,
+    pub minimum: Option<Bound>,
+    pub maximum: Option<Bound>,
+    pub multiple_of: Option<f64>,
+    pub min_length: Option<u64>,
+    pub max_length: Option<u64>,
+    pub min_items: Option<u64>,
+    pub max_items: Option<u64>,
+    pub min_properties: Option<u64>,
+    pub max_properties: Option<u64>,
+    pub all_of: Vec<Id>,
+    pub any_of: Vec<Id>,
+    pub one_of: Vec<Id>,
+    pub not: Option<Id>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    pub limit: serde_json::Number,
+    pub exclusive: bool,
+}
+
+impl Node {
+    pub(crate) fn property(&self, name: &str) -> Option<Id> {
+        let found = self.properties.binary_search_by(|(key, _)| (**key).cmp(name)).ok()?;
+        Some(self.properties[found].1)
+    }
+    /// `null` that this node does not allow.
+    pub(crate) fn rejects_null(&self, value: &Value) -> bool {
+        value.is_null() && !self.nullable
+    }
+}
+
+impl Schema {
+    pub(crate) fn node(&self, id: Id) -> &Node {
+        &self.nodes[id as usize]
+    }
+    /// The node that says what `value` is: the alternative of its JSON type, else the node itself.
+    pub(crate) fn node_for(&self, id: Id, value: &Value) -> &Node {
+        let node = self.node(id);
+        node.variants
+            .iter()
+            .map(|&variant| self.node(variant))
+            .find(|variant| variant.kind.is_some_and(|kind| kind == type_of(value)))
+            .unwrap_or(node)
+    }
+    /// Whether some part has validation rules that this crate does not evaluate (CEL).
+    pub fn has_rules(&self) -> bool {
+        self.has_rules
+    }
+    /// Whether [`Schema::default`] can change anything but remove nulls.
+    pub fn has_defaults(&self) -> bool {
+        self.has_defaults
+    }
+    /// The JSON type of the field at a path of property names, `None` when the schema does not
+    /// declare it.
+    pub fn type_at(&self, path: &[String]) -> Option<&'static str> {
+        let mut id = self.root;
+        for name in path {
+            id = self.node(id).property(name)?;
+        }
+        self.node(id).kind.map(Type::name)
+    }
+}
+
+/// The schema type of a JSON value. Nulls count as objects: callers look at nulls before.
+pub(crate) fn type_of(value: &Value) -> Type {
+    match value {
+        Value::Null | Value::Object(_) => Type::Object,
+        Value::Bool(_) => Type::Boolean,
+        Value::Number(number) if number.is_i64() => Type::Integer,
+        Value::Number(_) => Type::Number,
+        Value::String(_) => Type::String,
+        Value::Array(_) => Type::Array,
+    }
+}
+
+/// The type of a value as messages name it.
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    if value.is_null() { "null" } else { type_of(value).name() }
+}
+
+/// `parent.key`, or `key` at the root.
+pub(crate) fn join(parent: &str, key: &str) -> String {
+    if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") }
+}
