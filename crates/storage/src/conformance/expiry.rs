@@ -1,0 +1,77 @@
+//! Keys with a time to live: ST8.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{Subject, WAIT_MAX, create, get, newest, remove, update, watch};
+use crate::{Expect, KeyValue};
+
+/// Short enough to wait for; an implementation may round it up to whole seconds.
+const SOON: Duration = Duration::from_millis(50);
+/// Does not come in a test.
+const LATE: Duration = Duration::from_secs(3600);
+
+async fn create_expiring(storage: &Subject, key: &str, ttl: Duration) -> KeyValue {
+    let put = storage.put(key, Bytes::from_static(b"x"), Expect::Absent, Some(ttl)).await;
+    put.expect("the key was absent")
+}
+
+/// Expiry is an ordinary deletion.
+pub async fn a_key_expires_with_a_revision_and_an_event(storage: Subject) {
+    let mut watching = watch(&storage, "/t", newest(&storage).await).await;
+    let made = create_expiring(&storage, "/t", SOON).await;
+    assert_eq!(watching.read_to(made.mod_revision).await.len(), 1);
+    let events = watching.read_to(made.mod_revision + 1).await;
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0].current, None);
+    assert_eq!(events[0].previous.as_ref(), Some(&made));
+    assert!(events[0].revision > made.mod_revision);
+    assert_eq!(get(&storage, "/t").await, None);
+    create(&storage, "/t", "again").await;
+}
+
+/// A put without a time to live makes the key stay.
+pub async fn a_later_put_clears_the_expiry(storage: Subject) {
+    let made = create_expiring(&storage, "/stays", SOON).await;
+    let stays = update(&storage, &made, "stays").await;
+    expire_another(&storage).await;
+    assert_eq!(get(&storage, "/stays").await, Some(stays));
+}
+
+/// The last put's time to live counts, whether it is longer or shorter.
+pub async fn a_later_put_replaces_the_expiry(storage: Subject) {
+    let value = Bytes::from_static(b"y");
+    let made = create_expiring(&storage, "/longer", SOON).await;
+    let expect = Expect::Revision(made.mod_revision);
+    let longer = storage.put("/longer", value.clone(), expect, Some(LATE)).await;
+    let longer = longer.expect("nobody else wrote the key");
+    let made = create_expiring(&storage, "/shorter", LATE).await;
+    let mut watching = watch(&storage, "/shorter", newest(&storage).await).await;
+    let expect = Expect::Revision(made.mod_revision);
+    let shorter = storage.put("/shorter", value, expect, Some(SOON)).await;
+    let shorter = shorter.expect("nobody else wrote the key");
+    let events = watching.read_to(shorter.mod_revision + 1).await;
+    assert_eq!(events[1].previous.as_ref(), Some(&shorter));
+    assert_eq!(events[1].current, None);
+    assert_eq!(get(&storage, "/longer").await, Some(longer));
+}
+
+/// The deadline goes with the key, and does not meet a later key of the same name.
+pub async fn a_deleted_key_does_not_expire(storage: Subject) {
+    let made = create_expiring(&storage, "/again", SOON).await;
+    remove(&storage, &made).await;
+    let again = create(&storage, "/again", "stays").await;
+    expire_another(&storage).await;
+    assert_eq!(get(&storage, "/again").await, Some(again));
+}
+
+/// Waits until a key that was made now is expired: any with an earlier deadline is then gone too.
+async fn expire_another(storage: &Subject) {
+    let made = create_expiring(storage, "/another", SOON * 2).await;
+    let mut watching = watch(storage, "/another", made.mod_revision).await;
+    let expired = tokio::time::timeout(WAIT_MAX, async {
+        while watching.read_to(watching.complete + 1).await.is_empty() {}
+    });
+    expired.await.expect("a key expires in time");
+}

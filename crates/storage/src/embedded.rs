@@ -1,0 +1,266 @@
+//! The embedded implementation: SQLite with one writer thread and group commit.
+//!
+//! It is for one process on one machine: the file is locked. Start reading at
+//! [`EmbeddedStorage::open`]; a write goes through `queue` to `writer` (which uses `apply`,
+//! `history` and `checkpoint`), a read through `pool` to `read`, a watch lives in `watch`. The
+//! format is in `file` and in docs/adr/0002-embedded-storage-format.md.
+
+mod apply;
+mod checkpoint;
+mod error;
+mod file;
+mod history;
+mod pool;
+mod queue;
+mod read;
+#[cfg(test)]
+mod tests;
+mod watch;
+mod writer;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+
+use crate::{
+    Expect, KeyValue, RangeRequest, RangeResponse, Revision, Storage, StorageError, VALUE_SIZE_MAX,
+    WatchStream,
+};
+use pool::{Cost, ReadPool};
+use queue::{Operation, Queue};
+use read::Bounds;
+use watch::Hub;
+use writer::Writer;
+
+/// Tells the time that deadlines are measured with.
+pub type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// How an [`EmbeddedStorage`] behaves. The defaults suit a server.
+#[derive(Clone)]
+pub struct EmbeddedConfig {
+    /// Revisions younger than this stay readable and watchable, within the limits below. Counted
+    /// anew from each start.
+    pub history_keep: Duration,
+    /// As many of the newest revisions are kept at any age.
+    pub history_revisions_min: u64,
+    /// No more revisions are kept, at whatever age. Wins over `history_keep`.
+    pub history_revisions_max: u64,
+    /// No more bytes of values are kept as history than about this. Wins over `history_keep`.
+    pub history_bytes_max: u64,
+    /// Reader threads, each with a connection; at least two.
+    pub readers: usize,
+    /// SQLite's page cache of the writer.
+    pub cache_bytes_writer: usize,
+    /// SQLite's page cache of each reader.
+    pub cache_bytes_reader: usize,
+    /// The database file does not grow beyond this; writes then end with `Full`. `None`: the disk
+    /// decides.
+    pub file_size_max: Option<u64>,
+    /// Events that wait for one watcher; with more it is dropped with `Lagged`.
+    pub watch_queue_events_max: usize,
+    /// How often an idle writer looks for something to compact or to expire: a deadline is met by
+    /// at most this late.
+    pub tick: Duration,
+    /// Measures deadlines. May jump: then keys expire sooner or later, and nothing else happens.
+    pub wall_clock: WallClock,
+}
+
+impl Default for EmbeddedConfig {
+    fn default() -> Self {
+        Self {
+            // kube-apiserver compacts every five minutes.
+            history_keep: Duration::from_secs(300),
+            history_revisions_min: 1000,
+            history_revisions_max: 100_000,
+            history_bytes_max: 256 * 1024 * 1024,
+            readers: 3,
+            cache_bytes_writer: 4 * 1024 * 1024,
+            cache_bytes_reader: 512 * 1024,
+            file_size_max: None,
+            watch_queue_events_max: 10_000,
+            tick: Duration::from_secs(1),
+            wall_clock: Arc::new(SystemTime::now),
+        }
+    }
+}
+
+/// What the threads and the watches share.
+struct Shared {
+    committed: AtomicU64,
+    queue: Queue,
+    hub: Hub,
+    pool: Arc<ReadPool>,
+}
+
+impl Shared {
+    fn committed(&self) -> Revision {
+        self.committed.load(Ordering::Acquire)
+    }
+
+    /// Readers may see a commit before the writer says so; whoever is first moves the number on.
+    fn set_committed(&self, revision: Revision) {
+        self.committed.fetch_max(revision, Ordering::AcqRel);
+    }
+}
+
+/// A [`Storage`] in one SQLite file.
+///
+/// All clones of the `Arc` are one storage. Dropping the last one ends the threads after the writes
+/// that were queued, and frees the file; watches end with `Closed`.
+pub struct EmbeddedStorage {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    lock: Mutex<Option<file::FileLock>>,
+}
+
+impl EmbeddedStorage {
+    /// Opens the storage at `path`, or makes it: a file if the name ends in `.db`, otherwise a
+    /// directory.
+    ///
+    /// Blocks for some milliseconds; after a crash also for the recovery of at most the write-ahead
+    /// log.
+    ///
+    /// # Errors `Failed` when another process (or another handle of this one) has it open, when it
+    /// is of another program or a newer format, or when the operating system refuses. The reason
+    /// says which.
+    pub fn open(path: &Path, config: EmbeddedConfig) -> Result<Arc<Self>, StorageError> {
+        let (lock, database, connection) = file::open(path, &config)?;
+        let bounds = Bounds::read(&connection)?;
+        let (pool, mut threads) = ReadPool::start(&database, &config)?;
+        let shared = Arc::new(Shared {
+            committed: AtomicU64::new(bounds.newest),
+            queue: Queue::new(),
+            hub: Hub::new(bounds.newest, config.watch_queue_events_max),
+            pool,
+        });
+        let started = Writer::start(connection, &database, bounds, Arc::clone(&shared), config);
+        threads.push(started.inspect_err(|_| shared.pool.close())?);
+        Ok(Arc::new(Self { shared, threads: Mutex::new(threads), lock: Mutex::new(Some(lock)) }))
+    }
+
+    /// Finishes the queued writes, ends the threads and frees the file. Later operations end with
+    /// `Closed`. Blocks until done; calling it again does nothing.
+    pub fn close(&self) {
+        self.shared.queue.close();
+        for thread in self.threads.lock().drain(..).rev() {
+            if thread.join().is_err() {
+                tracing::error!("a storage thread panicked");
+            }
+        }
+        self.lock.lock().take();
+    }
+
+    /// The revision before which states and events are forgotten.
+    ///
+    /// # Errors
+    /// `Closed`, or `Failed` when the file cannot be read.
+    pub async fn compacted_revision(&self) -> Result<Revision, StorageError> {
+        let bounds = |connection: &_| Ok(Bounds::read(connection)?);
+        Ok(self.shared.pool.read(Cost::Quick, bounds).await?.oldest)
+    }
+
+    async fn get_at(
+        &self,
+        key: Arc<str>,
+        at: Option<Revision>,
+    ) -> Result<(Revision, Option<KeyValue>), StorageError> {
+        let job = move |connection: &_| read::get(connection, &key, at);
+        let (revision, found, bounds) = self.shared.pool.read(Cost::Quick, job).await?;
+        self.shared.set_committed(bounds.newest);
+        Ok((revision, found))
+    }
+
+    async fn range_at(&self, request: RangeRequest) -> Result<RangeResponse, StorageError> {
+        let job = move |connection: &_| read::range(connection, &request);
+        let (response, bounds) = self.shared.pool.read(Cost::Long, job).await?;
+        self.shared.set_committed(bounds.newest);
+        Ok(response)
+    }
+}
+
+impl Storage for EmbeddedStorage {
+    fn revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>> {
+        let closed = self.shared.queue.is_closed();
+        let answer = if closed { Err(StorageError::Closed) } else { Ok(self.shared.committed()) };
+        futures::future::ready(answer).boxed()
+    }
+
+    fn get<'a>(
+        &'a self,
+        key: &'a str,
+        at: Option<Revision>,
+    ) -> BoxFuture<'a, Result<(Revision, Option<KeyValue>), StorageError>> {
+        self.get_at(key.into(), at).boxed()
+    }
+
+    fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StorageError>> {
+        self.range_at(request).boxed()
+    }
+
+    fn put(
+        &self,
+        key: &str,
+        value: Bytes,
+        expect: Expect,
+        ttl: Option<Duration>,
+    ) -> BoxFuture<'_, Result<KeyValue, StorageError>> {
+        let size = value.len();
+        if size > VALUE_SIZE_MAX {
+            return futures::future::ready(Err(StorageError::TooLarge { size })).boxed();
+        }
+        let operation = Operation::Put { key: key.into(), value, expect, ttl };
+        async move {
+            let event = self.shared.queue.write(operation).await?;
+            Ok(event.current.clone().expect("a put leaves a state"))
+        }
+        .boxed()
+    }
+
+    fn delete(
+        &self,
+        key: &str,
+        expect: Revision,
+    ) -> BoxFuture<'_, Result<(Revision, KeyValue), StorageError>> {
+        let operation = Operation::Delete { key: key.into(), expect };
+        async move {
+            let event = self.shared.queue.write(operation).await?;
+            let previous = event.previous.clone().expect("a deletion finds a state");
+            Ok((event.revision, previous))
+        }
+        .boxed()
+    }
+
+    fn watch(
+        &self,
+        prefix: &str,
+        after: Revision,
+    ) -> BoxFuture<'_, Result<WatchStream, StorageError>> {
+        watch::open(Arc::clone(&self.shared), prefix.to_owned(), after).boxed()
+    }
+
+    fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StorageError>> {
+        self.shared.queue.compact(revision).boxed()
+    }
+}
+
+impl Drop for EmbeddedStorage {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for EmbeddedStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EmbeddedStorage")
+            .field("committed", &self.shared.committed())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,78 @@
+//! Which revisions are history, with times that the test makes up.
+
+use std::time::{Duration, Instant};
+
+use super::HistoryWindow;
+use crate::embedded::EmbeddedConfig;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn config() -> EmbeddedConfig {
+    EmbeddedConfig {
+        history_keep: 300 * SECOND,
+        history_revisions_min: 10,
+        history_revisions_max: 10_000,
+        history_bytes_max: 1_000_000,
+        ..EmbeddedConfig::default()
+    }
+}
+
+#[test]
+fn young_revisions_are_kept_and_old_ones_are_not() {
+    let start = Instant::now();
+    let mut window = HistoryWindow::new(&config(), 0, start);
+    for second in 1..=1000 {
+        window.committed(u64::from(second), 1, start + second * SECOND);
+    }
+    let target = window.target(start + 1000 * SECOND);
+    assert!((695..=700).contains(&target), "{target}");
+    assert_eq!(window.target(start + 1100 * SECOND), 800);
+}
+
+#[test]
+fn the_newest_revisions_are_kept_at_any_age() {
+    let start = Instant::now();
+    let mut window = HistoryWindow::new(&config(), 5, start);
+    assert_eq!(window.target(start + 1000 * SECOND), 0);
+    window.committed(25, 1, start + SECOND);
+    assert_eq!(window.target(start + 1000 * SECOND), 15);
+}
+
+#[test]
+fn too_many_revisions_are_not_kept_however_young() {
+    let start = Instant::now();
+    let mut window = HistoryWindow::new(&config(), 0, start);
+    window.committed(25_000, 1, start);
+    assert_eq!(window.target(start), 15_000);
+}
+
+#[test]
+fn too_many_bytes_are_not_kept_however_young() {
+    let start = Instant::now();
+    let mut window = HistoryWindow::new(&config(), 0, start);
+    for revision in 1..=200 {
+        window.committed(revision, 10_000, start);
+    }
+    assert_eq!(window.target(start), 100);
+}
+
+#[test]
+fn what_a_former_process_wrote_counts_as_new() {
+    let start = Instant::now();
+    let mut window = HistoryWindow::new(&config(), 500, start);
+    assert_eq!(window.target(start + 299 * SECOND), 0);
+    assert_eq!(window.target(start + 300 * SECOND), 490);
+}
+
+#[test]
+fn the_marks_are_bounded() {
+    let start = Instant::now();
+    let mut window = HistoryWindow::new(&config(), 0, start);
+    for number in 1..100_000u32 {
+        window.committed(u64::from(number), 0, start + number * SECOND / 100);
+        if number % 100 == 0 {
+            window.target(start + number * SECOND / 100);
+        }
+    }
+    assert!(window.marks.len() <= 310, "{}", window.marks.len());
+}

@@ -1,0 +1,146 @@
+//! Reader threads: each owns one read-only connection and runs short jobs on it.
+//!
+//! The threads exist so that no caller's runtime thread waits for a disk. The first thread takes
+//! only quick jobs, so a list of everything does not stand in the way of a get.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex};
+use rusqlite::Connection;
+use tokio::sync::{Semaphore, oneshot};
+
+use super::{EmbeddedConfig, file};
+use crate::StorageError;
+
+/// Reads that wait or run at once; further callers wait for their turn before anything is queued.
+const READS_MAX: usize = 4096;
+/// One thread for quick jobs and one for all.
+const READERS_MIN: usize = 2;
+
+type Job = Box<dyn FnOnce(&Connection) + Send>;
+
+/// How long a job may take: decides which threads run it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cost {
+    /// A few rows.
+    Quick,
+    /// As many rows as there are.
+    Long,
+}
+
+struct Jobs {
+    quick: VecDeque<Job>,
+    long: VecDeque<Job>,
+    closed: bool,
+}
+
+pub(super) struct ReadPool {
+    jobs: Mutex<Jobs>,
+    wake: Condvar,
+    turns: Semaphore,
+}
+
+impl ReadPool {
+    /// Opens the connections and starts a thread for each; the threads end after [`Self::close`].
+    pub(super) fn start(
+        database: &Path,
+        config: &EmbeddedConfig,
+    ) -> Result<(Arc<Self>, Vec<JoinHandle<()>>), StorageError> {
+        let jobs = Jobs { quick: VecDeque::new(), long: VecDeque::new(), closed: false };
+        let pool = Arc::new(Self {
+            jobs: Mutex::new(jobs),
+            wake: Condvar::new(),
+            turns: Semaphore::new(READS_MAX),
+        });
+        let mut threads = Vec::new();
+        for number in 0..config.readers.max(READERS_MIN) {
+            let connection = file::open_reader(database, config)?;
+            // Closes the pool when the thread ends by a panic: callers get an error and do not
+            // hang.
+            let guard = CloseOnDrop(Arc::clone(&pool));
+            let thread = std::thread::Builder::new()
+                .name(format!("storage-read-{number}"))
+                .spawn(move || guard.0.run(&connection, number == 0))
+                .map_err(|e| StorageError::Failed {
+                    reason: format!("cannot start a reader thread: {e}"),
+                })?;
+            threads.push(thread);
+        }
+        Ok((pool, threads))
+    }
+
+    /// Runs `job` on a reader thread. Dropping the future before the job begins skips it.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        cost: Cost,
+        job: impl FnOnce(&Connection) -> Result<T, StorageError> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        let _turn = self.turns.acquire().await.map_err(|_| StorageError::Closed)?;
+        let (reply, answer) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            if !reply.is_closed() {
+                let _ = reply.send(job(connection));
+            }
+        });
+        {
+            let mut jobs = self.jobs.lock();
+            if jobs.closed {
+                return Err(StorageError::Closed);
+            }
+            match cost {
+                Cost::Quick => jobs.quick.push_back(job),
+                Cost::Long => jobs.long.push_back(job),
+            }
+            // A single wake-up could reach the one thread that does not take long jobs.
+            match cost {
+                Cost::Quick => drop(self.wake.notify_one()),
+                Cost::Long => drop(self.wake.notify_all()),
+            }
+        }
+        answer.await.map_err(|_| StorageError::Closed)?
+    }
+
+    /// Ends the threads after the job that each runs. Waiting jobs end with `Closed`.
+    pub(super) fn close(&self) {
+        let mut jobs = self.jobs.lock();
+        jobs.closed = true;
+        jobs.quick.clear();
+        jobs.long.clear();
+        self.turns.close();
+        self.wake.notify_all();
+    }
+
+    fn run(&self, connection: &Connection, only_quick: bool) {
+        while let Some(job) = self.next(only_quick) {
+            job(connection);
+        }
+    }
+
+    fn next(&self, only_quick: bool) -> Option<Job> {
+        let mut jobs = self.jobs.lock();
+        loop {
+            if jobs.closed {
+                return None;
+            }
+            let job = match jobs.quick.pop_front() {
+                None if !only_quick => jobs.long.pop_front(),
+                job => job,
+            };
+            if job.is_some() {
+                return job;
+            }
+            self.wake.wait(&mut jobs);
+        }
+    }
+}
+
+struct CloseOnDrop(Arc<ReadPool>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,311 @@
+//! Reads: one key, a range and a piece of the history, each from one snapshot of the database.
+//!
+//! A read at the newest revision walks `live` only, so its cost follows the live keys. A read at an
+//! older revision is that, corrected by what changed since, so its cost follows the changes above
+//! it as well.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
+
+use crate::{Event, KeyValue, RangeRequest, RangeResponse, Revision, StorageError};
+
+/// What a snapshot holds: states from `oldest` to `newest`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// The compaction point. Events above it and states at or above it can be read.
+    pub(super) oldest: Revision,
+    pub(super) newest: Revision,
+}
+
+impl Bounds {
+    pub(super) fn read(connection: &Connection) -> rusqlite::Result<Self> {
+        let mut statement = connection.prepare_cached(
+            "SELECT (SELECT revision FROM compaction), (SELECT max(revision) FROM changes)",
+        )?;
+        statement.query_row([], |row| {
+            let oldest = row.get::<_, i64>(0)? as Revision;
+            let newest = row.get::<_, Option<i64>>(1)?.map_or(0, |newest| newest as Revision);
+            Ok(Self { oldest, newest: newest.max(oldest) })
+        })
+    }
+
+    /// Whether the state at `wanted`, and every event after it, is there.
+    pub(super) fn check(&self, wanted: Revision) -> Result<(), StorageError> {
+        if wanted < self.oldest {
+            return Err(StorageError::Compacted { wanted, oldest: self.oldest });
+        }
+        if wanted > self.newest {
+            return Err(StorageError::Future { wanted, current: self.newest });
+        }
+        Ok(())
+    }
+}
+
+/// A read transaction, the bounds of its snapshot, and the revision to read at.
+struct Snapshot<'c> {
+    transaction: Transaction<'c>,
+    bounds: Bounds,
+    at: Revision,
+}
+
+impl<'c> Snapshot<'c> {
+    fn begin(connection: &'c Connection, at: Option<Revision>) -> Result<Self, StorageError> {
+        let transaction = connection.unchecked_transaction()?;
+        // The first statement fixes the snapshot.
+        let bounds = Bounds::read(&transaction)?;
+        if let Some(at) = at {
+            bounds.check(at)?;
+        }
+        Ok(Self { transaction, bounds, at: at.unwrap_or(bounds.newest) })
+    }
+
+    fn is_newest(&self) -> bool {
+        self.at == self.bounds.newest
+    }
+
+    fn value(&self, revision: Revision, key: &str) -> rusqlite::Result<Bytes> {
+        let value = self
+            .transaction
+            .prepare_cached("SELECT value FROM data WHERE revision = ?1")?
+            .query_row(params![revision as i64], |row| value_of(row, 0, key))
+            .optional()?;
+        Ok(value.unwrap_or_else(|| missing_value(key)))
+    }
+}
+
+/// One key. Answers the bounds of the snapshot too, so that the caller knows how new it is.
+pub(super) fn get(
+    connection: &Connection,
+    key: &str,
+    at: Option<Revision>,
+) -> Result<(Revision, Option<KeyValue>, Bounds), StorageError> {
+    let snapshot = Snapshot::begin(connection, at)?;
+    let live = snapshot
+        .transaction
+        .prepare_cached(
+            "SELECT l.key, l.revision, l.create_revision, d.value
+             FROM live l LEFT JOIN data d ON d.revision = l.revision WHERE l.key = ?1",
+        )?
+        .query_row(params![key], key_value_of)
+        .optional()?;
+    let unchanged = live.as_ref().is_some_and(|live| live.mod_revision <= snapshot.at);
+    if unchanged || snapshot.is_newest() {
+        return Ok((snapshot.at, live, snapshot.bounds));
+    }
+    let former = snapshot
+        .transaction
+        .prepare_cached(
+            "SELECT key, create_revision, prev_revision FROM changes
+             WHERE revision > ?1 AND key = ?2 ORDER BY revision LIMIT 1",
+        )?
+        .query_row(params![snapshot.at as i64, key], former_of)
+        .optional()?;
+    let found = match former {
+        Some((key, Some(former))) => Some(former.state(key, &snapshot)?),
+        _ => None,
+    };
+    Ok((snapshot.at, found, snapshot.bounds))
+}
+
+/// Live keys of a span in key order, at one revision.
+pub(super) fn range(
+    connection: &Connection,
+    request: &RangeRequest,
+) -> Result<(RangeResponse, Bounds), StorageError> {
+    let snapshot = Snapshot::begin(connection, request.at)?;
+    let changed =
+        if snapshot.is_newest() { BTreeMap::new() } else { changed_since(&snapshot, request)? };
+    let limit = request.limit.unwrap_or(usize::MAX);
+    let mut items = Vec::new();
+    let mut formers = changed.into_iter().filter_map(|(key, former)| Some((key, former?)));
+    let mut former = formers.next();
+    {
+        let mut statement = snapshot.transaction.prepare_cached(
+            "SELECT l.key, l.revision, l.create_revision, d.value
+             FROM live l LEFT JOIN data d ON d.revision = l.revision
+             WHERE l.key >= ?1 AND l.key < ?2 AND l.revision <= ?3 ORDER BY l.key",
+        )?;
+        let mut rows = statement.query(params![request.start, request.end, snapshot.at as i64])?;
+        while items.len() < limit {
+            let Some(row) = rows.next()? else { break };
+            let live = key_value_of(row)?;
+            while items.len() < limit
+                && let Some((key, state)) = former.take_if(|(key, _)| **key < *live.key)
+            {
+                items.push(state.state(key, &snapshot)?);
+                former = formers.next();
+            }
+            if items.len() < limit {
+                items.push(live);
+            }
+        }
+    }
+    while items.len() < limit
+        && let Some((key, state)) = former.take()
+    {
+        items.push(state.state(key, &snapshot)?);
+        former = formers.next();
+    }
+    let remaining = if items.len() < limit {
+        0
+    } else {
+        let formers_left = former.iter().count() + formers.count();
+        formers_left as u64 + live_after(&snapshot, request, items.last())?
+    };
+    Ok((RangeResponse { revision: snapshot.at, items, remaining }, snapshot.bounds))
+}
+
+/// Live keys of the range, unchanged since the snapshot's revision, that come after `last`.
+fn live_after(
+    snapshot: &Snapshot<'_>,
+    request: &RangeRequest,
+    last: Option<&KeyValue>,
+) -> rusqlite::Result<u64> {
+    let sql = match last {
+        Some(_) => "SELECT count(*) FROM live WHERE key > ?1 AND key < ?2 AND revision <= ?3",
+        None => "SELECT count(*) FROM live WHERE key >= ?1 AND key < ?2 AND revision <= ?3",
+    };
+    let start = last.map_or(request.start.as_str(), |last| &last.key);
+    let count = snapshot
+        .transaction
+        .prepare_cached(sql)?
+        .query_row(params![start, request.end, snapshot.at as i64], |row| row.get::<_, i64>(0))?;
+    Ok(count as u64)
+}
+
+/// The state that a key had before its first change after the snapshot's revision.
+#[derive(Clone, Copy)]
+struct Former {
+    create_revision: Revision,
+    mod_revision: Revision,
+}
+
+impl Former {
+    fn state(self, key: Arc<str>, snapshot: &Snapshot<'_>) -> rusqlite::Result<KeyValue> {
+        let value = snapshot.value(self.mod_revision, &key)?;
+        let Self { create_revision, mod_revision } = self;
+        Ok(KeyValue { key, value, create_revision, mod_revision })
+    }
+}
+
+/// A change's key and what the key was before it, `None` if it did not exist.
+fn former_of(row: &Row<'_>) -> rusqlite::Result<(Arc<str>, Option<Former>)> {
+    let create_revision = row.get::<_, i64>(1)? as Revision;
+    let mod_revision = row.get::<_, i64>(2)? as Revision;
+    let former = (mod_revision > 0).then_some(Former { create_revision, mod_revision });
+    Ok((row.get(0)?, former))
+}
+
+fn changed_since(
+    snapshot: &Snapshot<'_>,
+    request: &RangeRequest,
+) -> rusqlite::Result<BTreeMap<Arc<str>, Option<Former>>> {
+    let mut statement = snapshot.transaction.prepare_cached(
+        "SELECT key, create_revision, prev_revision FROM changes
+         WHERE revision > ?1 AND key >= ?2 AND key < ?3 ORDER BY revision",
+    )?;
+    let mut rows = statement.query(params![snapshot.at as i64, request.start, request.end])?;
+    let mut changed = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let (key, former) = former_of(row)?;
+        // Only the first change tells the state before all of them.
+        if let Entry::Vacant(entry) = changed.entry(key) {
+            entry.insert(former);
+        }
+    }
+    Ok(changed)
+}
+
+/// A piece of the history of a prefix.
+pub(super) struct Chunk {
+    pub(super) events: Vec<Arc<Event>>,
+    /// Every event of the prefix up to and including this revision is in `events` or came before.
+    pub(super) through: Revision,
+    pub(super) bounds: Bounds,
+}
+
+/// Events of the keys that begin with `prefix`, above `after` and not above `until`, in order.
+/// Stops early at about `events_max` events or `bytes_max` bytes of values.
+pub(super) fn history(
+    connection: &Connection,
+    prefix: &str,
+    after: Revision,
+    until: Option<Revision>,
+    (events_max, bytes_max): (usize, usize),
+) -> Result<Chunk, StorageError> {
+    let snapshot = Snapshot::begin(connection, None)?;
+    let bounds = snapshot.bounds;
+    if after < bounds.oldest {
+        return Err(StorageError::Compacted { wanted: after, oldest: bounds.oldest });
+    }
+    let until = until.unwrap_or(bounds.newest);
+    let mut statement = snapshot.transaction.prepare_cached(
+        "SELECT c.revision, c.key, c.create_revision, c.prev_revision, c.deleted, d.value, p.value
+         FROM changes c
+         LEFT JOIN data d ON d.revision = c.revision
+         LEFT JOIN data p ON p.revision = c.prev_revision
+         WHERE c.revision > ?1 AND c.revision <= ?2 AND c.key >= ?3 AND c.key < ?4
+         ORDER BY c.revision",
+    )?;
+    let end = crate::prefix_end(prefix);
+    let mut rows = statement.query(params![after as i64, until as i64, prefix, end])?;
+    let (mut events, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let event = event_of(row)?;
+        bytes += event_size(&event);
+        let revision = event.revision;
+        events.push(Arc::new(event));
+        if events.len() >= events_max || bytes >= bytes_max {
+            return Ok(Chunk { events, through: revision, bounds });
+        }
+    }
+    Ok(Chunk { events, through: until, bounds })
+}
+
+/// Bytes that an event keeps in memory, roughly.
+pub(super) fn event_size(event: &Event) -> usize {
+    let states = event.previous.iter().chain(&event.current);
+    size_of::<Event>() + event.key.len() + states.map(|state| state.value.len()).sum::<usize>()
+}
+
+fn event_of(row: &Row<'_>) -> rusqlite::Result<Event> {
+    let revision = row.get::<_, i64>(0)? as Revision;
+    let key: Arc<str> = row.get(1)?;
+    let create_revision = row.get::<_, i64>(2)? as Revision;
+    let prev_revision = row.get::<_, i64>(3)? as Revision;
+    let deleted: bool = row.get(4)?;
+    let state = |column, mod_revision| -> rusqlite::Result<KeyValue> {
+        let value = value_of(row, column, &key)?;
+        Ok(KeyValue { key: Arc::clone(&key), value, create_revision, mod_revision })
+    };
+    let previous = if prev_revision > 0 { Some(state(6, prev_revision)?) } else { None };
+    let current = if deleted { None } else { Some(state(5, revision)?) };
+    Ok(Event { revision, key, previous, current })
+}
+
+fn key_value_of(row: &Row<'_>) -> rusqlite::Result<KeyValue> {
+    let key: Arc<str> = row.get(0)?;
+    let value = value_of(row, 3, &key)?;
+    Ok(KeyValue {
+        key,
+        value,
+        create_revision: row.get::<_, i64>(2)? as Revision,
+        mod_revision: row.get::<_, i64>(1)? as Revision,
+    })
+}
+
+fn value_of(row: &Row<'_>, column: usize, key: &str) -> rusqlite::Result<Bytes> {
+    let value = row.get_ref(column)?.as_blob_or_null()?;
+    Ok(value.map_or_else(|| missing_value(key), Bytes::copy_from_slice))
+}
+
+/// A damaged file must not make a whole list unreadable: the one object is empty, and can be
+/// deleted.
+fn missing_value(key: &str) -> Bytes {
+    tracing::error!(key, "value is missing from the storage file, serving it as empty");
+    Bytes::new()
+}
