@@ -1,0 +1,141 @@
+//! Puts a whole server together: which resources it serves, who is believed, who may, what runs
+//! beside.
+//!
+//! Two profiles: what a management plane needs, and the full API of a cluster. The embedding
+//! program adds authenticators and
+//! token kinds of its own.
+
+use std::sync::Arc;
+
+use api_meta::status::Status;
+use storage::{Storage, StorageError};
+use tokio::task::JoinSet;
+
+use crate::attributes::Authenticator;
+use crate::authentication::{
+    BearerAuthenticator, CertificateVerifier, TokenAuthenticator, TokenChain, UnionAuthenticator,
+    X509Authenticator,
+};
+use crate::authorization::{EscalationGuard, RbacAuthorizer, follow, rbac_resources};
+use crate::reviews::{ReviewSources, review_resources};
+use crate::server::{ApiServer, Parts};
+use crate::service_accounts::{
+    ServiceAccountTokens, SigningKey, TokenRequests, VerifyKeys, legacy,
+};
+use crate::{Registry, builtin, controllers, custom};
+
+/// The version of Kubernetes that the server answers as.
+pub const GIT_VERSION: &str = "v1.36.3";
+/// Issuer and default audience of service account tokens.
+const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
+/// Which built-in kinds are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// Core subset, RBAC, leases, events, definitions, reviews.
+    Management,
+    /// Also workloads, networking and the kinds around them.
+    Full,
+}
+
+/// What a server is put together from.
+pub struct Assembly {
+    pub storage: Arc<dyn Storage>,
+    pub profile: Profile,
+    /// Appended to [`GIT_VERSION`]: `+drover.1`.
+    pub version_suffix: String,
+    /// Asked first.
+    pub authenticators: Vec<Arc<dyn Authenticator>>,
+    /// Kinds of bearer tokens beside service account tokens.
+    pub tokens: Vec<Arc<dyn TokenAuthenticator>>,
+    /// Certificates of clients are believed when they are of these authorities.
+    pub client_authorities_pem: Option<String>,
+    /// Signs service account tokens; see [`SigningKey::generate_pem`].
+    pub service_account_key_pem: String,
+    /// What clients inside verify the server with: `kube-root-ca.crt`.
+    pub root_ca_pem: String,
+}
+
+/// Why a server could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum AssemblyError {
+    #[error("cannot read the storage")]
+    Storage(#[from] StorageError),
+    #[error("the key of service account tokens cannot be used: {0}")]
+    Key(String),
+    #[error("the client authorities cannot be used: {0}")]
+    Authorities(String),
+    #[error("cannot write what every server starts with: {0}")]
+    Bootstrap(#[from] Status),
+}
+
+/// A server and the tasks that run beside it, which end when this is dropped.
+pub struct Running {
+    pub server: ApiServer,
+    _rbac: follow::RbacFollower,
+    _definitions: custom::controller::DefinitionController,
+    _tasks: JoinSet<()>,
+}
+
+impl Assembly {
+    /// Serves stored definitions, roles and namespaces when it returns. Not yet marked ready.
+    pub async fn start(self) -> Result<Running, AssemblyError> {
+        let registry = Registry::start(self.storage).await?;
+        let rbac = Arc::new(RbacAuthorizer::default());
+        let guard = Arc::new(EscalationGuard::new(rbac.clone(), rbac.clone()));
+        let key_failed = |error: &dyn std::fmt::Display| AssemblyError::Key(error.to_string());
+        let signing = SigningKey::from_pem(&self.service_account_key_pem)
+            .map_err(|error| key_failed(&error))?;
+        let signing = Arc::new(signing);
+        let verify = VerifyKeys::from_pems([self.service_account_key_pem.as_str()])
+            .map_err(|error| key_failed(&error))?;
+        let objects = Arc::new(Arc::downgrade(&registry));
+        let audiences = vec![ISSUER.to_owned()];
+
+        let accounts = ServiceAccountTokens::new(ISSUER, verify, objects.clone());
+        let mut kinds = self.tokens;
+        kinds.push(Arc::new(accounts));
+        let tokens: Arc<dyn TokenAuthenticator> = Arc::new(TokenChain::new(kinds));
+        let mut members = self.authenticators;
+        if let Some(pem) = &self.client_authorities_pem {
+            let verifier = CertificateVerifier::new(pem)
+                .map_err(|error| AssemblyError::Authorities(error.to_string()))?;
+            members.push(Arc::new(X509Authenticator::new(Arc::new(verifier))));
+        }
+        members.push(Arc::new(BearerAuthenticator::new(tokens.clone(), audiences.clone())));
+
+        let mut resources = match self.profile {
+            Profile::Management => builtin::management_profile(),
+            Profile::Full => builtin::full_profile(),
+        };
+        builtin::add_scale(&registry, &mut resources);
+        let requests = TokenRequests::new(ISSUER, audiences.clone(), signing.clone(), objects);
+        if let Some(accounts) = resources.iter_mut().find(|r| r.plural == "serviceaccounts") {
+            accounts.subresources.push(requests.subresource());
+        }
+        resources.extend(rbac_resources(&guard));
+        resources.push(custom::definition_resource());
+        resources.extend(review_resources(&ReviewSources {
+            authorizer: rbac.clone(),
+            rules: rbac.clone(),
+            tokens,
+            audiences,
+        }));
+        registry.install(resources).await?;
+
+        controllers::bootstrap(&registry).await?;
+        let rbac_follower = follow::start(&registry, &rbac).await?;
+        let mut tasks = JoinSet::new();
+        let definitions = custom::controller::DefinitionController::start(&registry).await?;
+        controllers::start(&registry, &self.root_ca_pem, &mut tasks);
+        tasks.spawn(legacy::keep(registry.clone(), signing, self.root_ca_pem));
+
+        let server = ApiServer::new(Parts {
+            registry,
+            authenticator: Arc::new(UnionAuthenticator::new(members, true)),
+            authorizer: rbac,
+            git_version: format!("{GIT_VERSION}{}", self.version_suffix),
+        });
+        Ok(Running { server, _rbac: rbac_follower, _definitions: definitions, _tasks: tasks })
+    }
+}

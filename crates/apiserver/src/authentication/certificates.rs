@@ -1,0 +1,196 @@
+//! Client certificates: the common name is the user, the organizations are the groups.
+//!
+//! The chain is verified here, against authorities of its own, whatever the TLS layer did: one
+//! listener may take certificates of several authorities that mean different things.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwap;
+use futures::future::BoxFuture;
+use http::request;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use tokio_rustls::rustls::RootCertStore;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::attributes::{Authenticator, ClientCertificates, InvalidCredential, UserInfo};
+
+/// Verified certificates remembered, so that each request of a connection does not verify again.
+const REMEMBERED_MAX: usize = 4096;
+
+/// A verification holds this long at most: intermediate certificates expire too.
+const REMEMBERED_FOR: Duration = Duration::from_secs(300);
+
+/// Attribute of a subject that carries a user's uid.
+const OID_UID: &str = "1.3.6.1.4.1.57683.2";
+
+/// Where an identity's credential is named in its extra values.
+pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// The authorities do not make a verifier.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use the client certificate authorities: {0}")]
+pub struct AuthoritiesError(String);
+
+/// Verifies chains against one set of authorities.
+pub struct CertificateVerifier {
+    verifier: ArcSwap<Arc<dyn ClientCertVerifier>>,
+    remembered: Mutex<HashMap<[u8; 32], Verified>>,
+}
+
+#[derive(Clone)]
+struct Verified {
+    subject: UserInfo,
+    from: SystemTime,
+    until: SystemTime,
+}
+
+impl CertificateVerifier {
+    /// Trusts the certificates of this PEM text.
+    ///
+    /// # Errors
+    /// When there is none in it, or one does not decode.
+    pub fn new(authorities_pem: &str) -> Result<Self, AuthoritiesError> {
+        Ok(Self {
+            verifier: ArcSwap::from_pointee(verifier(authorities_pem)?),
+            remembered: Mutex::default(),
+        })
+    }
+
+    /// Trusts these from now on, and no others.
+    ///
+    /// # Errors
+    /// As [`CertificateVerifier::new`]; those trusted before stay.
+    pub fn replace(&self, authorities_pem: &str) -> Result<(), AuthoritiesError> {
+        let verifier = verifier(authorities_pem)?;
+        self.verifier.store(Arc::new(verifier));
+        self.remembered.lock().clear();
+        Ok(())
+    }
+
+    /// Whose certificate the chain begins with.
+    ///
+    /// # Errors
+    /// When no authority vouches for it at this time, or its subject cannot be read.
+    pub fn verify(
+        &self,
+        chain: &ClientCertificates,
+        now: SystemTime,
+    ) -> Result<UserInfo, InvalidCredential> {
+        let (leaf, rest) = chain.0.split_first().ok_or(InvalidCredential)?;
+        let hash: [u8; 32] = Sha256::digest(leaf).into();
+        if let Some(known) = self.remembered.lock().get(&hash)
+            && known.from <= now
+            && now <= known.until
+        {
+            return Ok(known.subject.clone());
+        }
+        let verifier = self.verifier.load_full();
+        let verified = verify(&**verifier, leaf, rest, &hash, now)?;
+        let mut remembered = self.remembered.lock();
+        // An authority that was replaced meanwhile must not be remembered.
+        if Arc::ptr_eq(&verifier, &self.verifier.load_full()) {
+            if remembered.len() >= REMEMBERED_MAX {
+                remembered.clear();
+            }
+            remembered.insert(hash, verified.clone());
+        }
+        Ok(verified.subject)
+    }
+}
+
+fn verifier(pem: &str) -> Result<Arc<dyn ClientCertVerifier>, AuthoritiesError> {
+    let failed = |error: &dyn std::fmt::Display| AuthoritiesError(error.to_string());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+        let certificate = certificate.map_err(|error| failed(&error))?;
+        roots.add(certificate).map_err(|error| failed(&error))?;
+    }
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(|error| failed(&error))
+}
+
+fn verify(
+    verifier: &dyn ClientCertVerifier,
+    leaf: &[u8],
+    rest: &[Vec<u8>],
+    hash: &[u8; 32],
+    now: SystemTime,
+) -> Result<Verified, InvalidCredential> {
+    let intermediates: Vec<CertificateDer<'_>> =
+        rest.iter().map(|der| CertificateDer::from(der.as_slice())).collect();
+    let since_epoch = now.duration_since(UNIX_EPOCH).map_err(|_| InvalidCredential)?;
+    verifier
+        .verify_client_cert(
+            &CertificateDer::from(leaf),
+            &intermediates,
+            UnixTime::since_unix_epoch(since_epoch),
+        )
+        .map_err(|error| {
+            tracing::debug!(%error, "client certificate refused");
+            InvalidCredential
+        })?;
+    let (_, certificate) = X509Certificate::from_der(leaf).map_err(|_| InvalidCredential)?;
+    let expires = u64::try_from(certificate.validity().not_after.timestamp())
+        .map_err(|_| InvalidCredential)?;
+    let expires = UNIX_EPOCH + Duration::from_secs(expires);
+    Ok(Verified {
+        subject: subject(&certificate, hash)?,
+        from: now,
+        until: expires.min(now + REMEMBERED_FOR),
+    })
+}
+
+fn subject(
+    certificate: &X509Certificate<'_>,
+    hash: &[u8; 32],
+) -> Result<UserInfo, InvalidCredential> {
+    let text = |attribute: &x509_parser::x509::AttributeTypeAndValue<'_>| {
+        attribute.as_str().map(str::to_owned).map_err(|_| InvalidCredential)
+    };
+    let subject = certificate.subject();
+    let name = subject.iter_common_name().last().map(text).transpose()?.unwrap_or_default();
+    let groups = subject.iter_organization().map(text).collect::<Result<Vec<_>, _>>()?;
+    let uid = subject.iter_attributes().find(|a| a.attr_type().to_id_string() == OID_UID);
+    let uid = uid.map(text).transpose()?.unwrap_or_default();
+    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let extra = [(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={hex}")])];
+    Ok(UserInfo { name, uid, groups, extra: extra.into() })
+}
+
+/// Authenticates by a client certificate.
+pub struct X509Authenticator {
+    verifier: Arc<CertificateVerifier>,
+}
+
+impl X509Authenticator {
+    pub fn new(verifier: Arc<CertificateVerifier>) -> Self {
+        Self { verifier }
+    }
+}
+
+impl Authenticator for X509Authenticator {
+    fn authenticate<'a>(
+        &'a self,
+        parts: &'a request::Parts,
+    ) -> BoxFuture<'a, Result<Option<UserInfo>, InvalidCredential>> {
+        let verdict = match parts.extensions.get::<ClientCertificates>() {
+            None => Ok(None),
+            Some(chain) => self
+                .verifier
+                .verify(chain, SystemTime::now())
+                // A certificate without a common name is of somebody, but of no user.
+                .map(|user| (!user.name.is_empty()).then_some(user)),
+        };
+        Box::pin(std::future::ready(verdict))
+    }
+}

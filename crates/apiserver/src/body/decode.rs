@@ -1,0 +1,121 @@
+//! Request bodies to JSON trees: JSON with duplicate keys noticed, and YAML.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use api_meta::status::Status;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// Largest request body.
+pub const BODY_SIZE_MAX: usize = 3 * 1024 * 1024;
+/// Duplicate keys named in one answer.
+const DUPLICATES_NAMED_MAX: usize = 10;
+
+/// A decoded body and what strict validation would object to.
+#[derive(Debug)]
+pub struct Decoded {
+    pub value: Value,
+    /// Paths of keys that stood twice; the last value won.
+    pub duplicates: Vec<String>,
+}
+
+/// Reads JSON. The depth is limited by the parser.
+pub fn json(body: &[u8]) -> Result<Decoded, Status> {
+    let seen = RefCell::new(Vec::new());
+    let mut parser = serde_json::Deserializer::from_slice(body);
+    let value = Tree { path: String::new(), duplicates: &seen }
+        .deserialize(&mut parser)
+        .and_then(|value| parser.end().map(|()| value))
+        .map_err(|error| {
+            Status::bad_request(format!("the body of the request is not valid JSON: {error}"))
+        })?;
+    Ok(Decoded { value, duplicates: seen.into_inner() })
+}
+
+/// Reads one YAML document as Kubernetes does: `0644` is octal, only `true` and `false` are booleans.
+pub fn yaml(body: &[u8]) -> Result<Decoded, Status> {
+    let text = std::str::from_utf8(body)
+        .map_err(|_| Status::bad_request("the body of the request is not UTF-8"))?;
+    let options = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        strict_booleans: true,
+    };
+    let value: Value = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        Status::bad_request(format!("the body of the request is not valid YAML: {error}"))
+    })?;
+    Ok(Decoded { value, duplicates: Vec::new() })
+}
+
+struct Tree<'a> {
+    path: String,
+    duplicates: &'a RefCell<Vec<String>>,
+}
+
+impl Tree<'_> {
+    fn child(&self, path: String) -> Tree<'_> {
+        Tree { path, duplicates: self.duplicates }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Tree<'_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) =
+            seq.next_element_seed(self.child(format!("{}[{}]", self.path, items.len())))?
+        {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let path =
+                if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
+            let value = map.next_value_seed(self.child(path.clone()))?;
+            let mut duplicates = self.duplicates.borrow_mut();
+            if object.insert(key, value).is_some() && duplicates.len() < DUPLICATES_NAMED_MAX {
+                duplicates.push(path);
+            }
+        }
+        Ok(Value::Object(object))
+    }
+}

@@ -1,0 +1,99 @@
+//! The kinds of Kubernetes itself, as far as they are served: a table of names, columns, defaults
+//! and rules. RBAC kinds, CustomResourceDefinitions and reviews are modules of their own.
+//!
+//! [`management_profile`] is what a management plane needs; [`full_profile`] adds workloads and
+//! everything around them. One kind is one [`kind::Kind`] value in the file of its name.
+//! What a client reads back equals what kube-apiserver would answer, field by field.
+
+mod autoscaling;
+mod cells;
+mod config_map;
+mod daemon_set;
+mod deployment;
+mod endpoints;
+mod event;
+mod fields;
+mod job;
+mod kind;
+mod lease;
+mod merge_keys;
+pub mod namespace;
+mod networking;
+mod node;
+mod normal;
+mod pod;
+mod policy;
+mod replica_set;
+mod replication_controller;
+mod revision;
+mod scale;
+mod secret;
+mod service;
+mod service_account;
+mod stateful_set;
+mod template;
+#[cfg(test)]
+mod tests;
+mod volume;
+
+use kind::Kind;
+pub use merge_keys::merge_keys;
+pub use pod::SCHEDULER;
+pub use scale::add_scale;
+pub use service::Addresses;
+
+use crate::resource::Resource;
+
+/// What a management plane serves of Kubernetes' own kinds.
+pub fn management_profile() -> Vec<Resource> {
+    management_kinds().into_iter().map(Kind::into_resource).collect()
+}
+
+/// The management profile, workloads, and the kinds around them: a whole cluster's API.
+///
+/// Service addresses are handed out by an allocator of this call's own; make one profile per
+/// cluster.
+pub fn full_profile() -> Vec<Resource> {
+    let mut kinds = management_kinds();
+    kinds.extend([
+        autoscaling::horizontal_pod_autoscaler(),
+        daemon_set::kind(),
+        deployment::kind(),
+        endpoints::endpoints(),
+        endpoints::endpoint_slice(),
+        job::cron_job(),
+        job::job(),
+        networking::ingress(),
+        networking::ingress_class(),
+        networking::network_policy(),
+        node::kind(),
+        pod::kind(),
+        policy::limit_range(),
+        policy::pod_disruption_budget(),
+        policy::priority_class(),
+        policy::resource_quota(),
+        policy::runtime_class(),
+        replica_set::kind(),
+        replication_controller::kind(),
+        revision::controller_revision(),
+        revision::pod_template(),
+        service::kind(),
+        stateful_set::kind(),
+        volume::persistent_volume(),
+        volume::persistent_volume_claim(),
+        volume::storage_class(),
+    ]);
+    kinds.into_iter().map(Kind::into_resource).collect()
+}
+
+fn management_kinds() -> Vec<Kind> {
+    vec![
+        config_map::kind(),
+        event::core(),
+        event::events(),
+        lease::kind(),
+        namespace::kind(),
+        secret::kind(),
+        service_account::kind(),
+    ]
+}

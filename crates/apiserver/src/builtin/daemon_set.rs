@@ -1,0 +1,111 @@
+//! DaemonSet: one pod on every node.
+
+use api_meta::object::ObjectExt;
+use serde_json::Value;
+
+use super::cells::{self, number};
+use super::fields::{ensure, map, preset, text};
+use super::kind::{AGE, Hooks, Kind, NAME};
+use super::normal::quantity_problem;
+use super::template;
+use crate::strategy::{Operation, Write};
+
+/// Counts the changes of the template; clients of old versions read it.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+pub fn kind() -> Kind {
+    Kind {
+        short_names: &["ds"],
+        categories: &["all"],
+        columns: &[
+            NAME,
+            ("Desired", "integer", "", 0),
+            ("Current", "integer", "", 0),
+            ("Ready", "integer", "", 0),
+            ("Up-to-date", "integer", "", 0),
+            ("Available", "integer", "", 0),
+            ("Node Selector", "string", "", 0),
+            AGE,
+            ("Containers", "string", "", 1),
+            ("Images", "string", "", 1),
+            ("Selector", "string", "", 1),
+        ],
+        hooks: Hooks {
+            default,
+            prepare,
+            validate: |write, object, old| {
+                if write.operation == Operation::UpdateStatus {
+                    return Vec::new();
+                }
+                let mut causes = template::validate(object, "daemonset");
+                causes.extend(template::selector_is_kept(object, old));
+                causes
+            },
+            decode_problem: |object| quantity_problem(&object["spec"]),
+            cells: row,
+            ..Hooks::default()
+        },
+        ..Kind::new("apps", "daemonsets", "daemonset", "DaemonSet").with_status().counted()
+    }
+}
+
+fn default(object: &mut Value) {
+    let Some(object) = map(object) else { return };
+    if let Some(status) = ensure(object, "status") {
+        for field in [
+            "currentNumberScheduled",
+            "desiredNumberScheduled",
+            "numberMisscheduled",
+            "numberReady",
+        ] {
+            preset(status, field, 0);
+        }
+    }
+    let Some(spec) = ensure(object, "spec") else { return };
+    preset(spec, "revisionHistoryLimit", 10);
+    if let Some(strategy) = ensure(spec, "updateStrategy") {
+        preset(strategy, "type", "RollingUpdate");
+        if text(strategy, "type") == "RollingUpdate"
+            && let Some(rolling) = ensure(strategy, "rollingUpdate")
+        {
+            preset(rolling, "maxUnavailable", 1);
+            preset(rolling, "maxSurge", 0);
+        }
+    }
+    template::default(spec);
+}
+
+fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
+    let generation = match (write.operation, old) {
+        (Operation::Create, _) => 1,
+        (Operation::Update, Some(old)) => {
+            let before: i64 =
+                old.annotation(TEMPLATE_GENERATION).and_then(|text| text.parse().ok()).unwrap_or(1);
+            let same = old["spec"]["template"] == object["spec"]["template"];
+            before + i64::from(!same)
+        }
+        _ => return,
+    };
+    let metadata = object.meta_mut();
+    if let Some(annotations) = ensure(metadata, "annotations") {
+        annotations.insert(TEMPLATE_GENERATION.to_owned(), generation.to_string().into());
+    }
+}
+
+fn row(object: &Value, now: i64) -> Vec<Value> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let (names, images) = cells::containers(&spec["template"]["spec"]);
+    vec![
+        cells::name(object),
+        number(&status["desiredNumberScheduled"]).into(),
+        number(&status["currentNumberScheduled"]).into(),
+        number(&status["numberReady"]).into(),
+        number(&status["updatedNumberScheduled"]).into(),
+        number(&status["numberAvailable"]).into(),
+        cells::pairs(&spec["template"]["spec"]["nodeSelector"]),
+        cells::age(object, now),
+        names,
+        images,
+        cells::selector(&spec["selector"]),
+    ]
+}

@@ -1,0 +1,325 @@
+//! What one built-in kind is: a value with names, columns and hooks, and the strategy made of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_meta::names::NameRule;
+use api_meta::patch::MergeKeys;
+use api_meta::status::{Cause, Status};
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::normal;
+use crate::resource::{
+    Backend, Column, Resource, Rules, SelectableField, Subresource, SubresourceHandler,
+};
+use crate::strategy::{Operation, Strategy, Write};
+
+/// Verbs of an ordinary resource.
+const VERBS: &[&str] =
+    &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
+
+/// Allocates what only the server can give. Runs last before the write.
+pub type Allocate =
+    dyn Fn(&Write<'_>, &mut Value, Option<&Value>) -> Result<(), Status> + Send + Sync;
+
+/// Name, type, format, priority of a column.
+pub type ColumnSpec = (&'static str, &'static str, &'static str, i32);
+
+pub const NAME: ColumnSpec = ("Name", "string", "name", 0);
+pub const AGE: ColumnSpec = ("Age", "string", "", 0);
+
+const NAME_TEXT: &str = "Name must be unique within a namespace. It cannot be updated.";
+const AGE_TEXT: &str = "The time since the object was created, by the server's clock.";
+
+/// The rules of a kind beyond its names. Functions, so that they can be constants.
+pub struct Hooks {
+    /// Fills defaults of a normalised object.
+    pub default: fn(&mut Value),
+    pub prepare: fn(&Write<'_>, &mut Value, Option<&Value>),
+    pub validate: fn(&Write<'_>, &Value, Option<&Value>) -> Vec<Cause>,
+    /// Why the typed form could not be decoded, in Go's words; answered as 400.
+    pub decode_problem: fn(&Value) -> Option<String>,
+    /// Whether a delete is allowed.
+    pub admit_delete: fn(&Write<'_>) -> Result<(), Status>,
+    pub cells: fn(&Value, i64) -> Vec<Value>,
+    pub grace_seconds: fn(&Value, Option<i64>) -> i64,
+    pub holds: fn(&Value) -> bool,
+    /// From the stored to the served form, for kinds where they differ.
+    pub on_read: Option<fn(&mut Value)>,
+}
+
+impl Default for Hooks {
+    fn default() -> Self {
+        Self {
+            default: |_| {},
+            prepare: |_, _, _| {},
+            validate: |_, _, _| Vec::new(),
+            decode_problem: |_| None,
+            admit_delete: |_| Ok(()),
+            cells: |object, now| vec![super::cells::name(object), super::cells::age(object, now)],
+            grace_seconds: |_, _| 0,
+            holds: |_| false,
+            on_read: None,
+        }
+    }
+}
+
+/// One kind in one version.
+pub struct Kind {
+    pub group: &'static str,
+    pub version: &'static str,
+    pub plural: &'static str,
+    pub singular: &'static str,
+    pub kind: &'static str,
+    pub short_names: &'static [&'static str],
+    pub categories: &'static [&'static str],
+    pub namespaced: bool,
+    pub name_rule: NameRule,
+    /// Key prefix in storage; derived from group and plural when empty.
+    pub prefix: &'static str,
+    pub verbs: &'static [&'static str],
+    pub status: bool,
+    pub finalize: bool,
+    pub columns: &'static [ColumnSpec],
+    /// Label and path of the fields that selectors may name, beyond name and namespace.
+    pub fields: &'static [(&'static str, &'static str)],
+    pub rules: Rules,
+    /// Create takes `status` from the body although there is a subresource.
+    pub keeps_status: bool,
+    /// A delete that does not say otherwise leaves the dependants behind.
+    pub orphans: bool,
+    /// Top-level fields with content of any form, which normalisation leaves alone.
+    pub opaque: &'static [&'static str],
+    pub hooks: Hooks,
+    pub allocate: Option<Box<Allocate>>,
+}
+
+impl Kind {
+    /// A namespaced kind of a group, without subresources, with upstream's commonest rules.
+    pub fn new(
+        group: &'static str,
+        plural: &'static str,
+        singular: &'static str,
+        kind: &'static str,
+    ) -> Self {
+        Self {
+            group,
+            version: "v1",
+            plural,
+            singular,
+            kind,
+            short_names: &[],
+            categories: &[],
+            namespaced: true,
+            name_rule: NameRule::Dns1123Subdomain,
+            prefix: "",
+            verbs: VERBS,
+            status: false,
+            finalize: false,
+            columns: &[NAME, AGE],
+            fields: &[],
+            rules: Rules {
+                generation: false,
+                create_on_update: false,
+                unconditional_update: true,
+                delete_returns_object: false,
+                ttl: None,
+            },
+            keeps_status: false,
+            orphans: false,
+            opaque: &[],
+            hooks: Hooks::default(),
+            allocate: None,
+        }
+    }
+
+    /// A kind with spec and status, whose generation the server counts.
+    pub fn with_status(mut self) -> Self {
+        self.status = true;
+        self
+    }
+
+    pub fn counted(mut self) -> Self {
+        self.rules.generation = true;
+        self
+    }
+
+    /// DELETE answers the object.
+    pub fn deleted_as_object(mut self) -> Self {
+        self.rules.delete_returns_object = true;
+        self
+    }
+
+    pub fn expiring(mut self, ttl: Duration) -> Self {
+        self.rules.ttl = Some(ttl);
+        self
+    }
+
+    pub fn into_resource(self) -> Resource {
+        let prefix = match (self.prefix, self.group) {
+            ("", "") => format!("/registry/{}/", self.plural),
+            ("", group) => format!("/registry/{group}/{}/", self.plural),
+            (prefix, _) => prefix.to_owned(),
+        };
+        let mut subresources = Vec::new();
+        if self.finalize {
+            subresources.push(Subresource {
+                name: "finalize",
+                verbs: vec!["update"],
+                handler: SubresourceHandler::Finalize,
+                gvk: None,
+            });
+        }
+        if self.status {
+            subresources.push(Subresource {
+                name: "status",
+                verbs: SUBRESOURCE_VERBS.to_vec(),
+                handler: SubresourceHandler::Status,
+                gvk: None,
+            });
+        }
+        let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+        Resource {
+            group: self.group.to_owned(),
+            version: self.version.to_owned(),
+            plural: self.plural.to_owned(),
+            singular: self.singular.to_owned(),
+            kind: self.kind.to_owned(),
+            list_kind: format!("{}List", self.kind),
+            namespaced: self.namespaced,
+            short_names: owned(self.short_names),
+            categories: owned(self.categories),
+            verbs: self.verbs.to_vec(),
+            subresources,
+            backend: Backend::Stored { prefix },
+            columns: self.columns.iter().map(column).collect(),
+            rules: self.rules,
+            name_rule: self.name_rule,
+            selectable_fields: self.fields.iter().map(selectable).collect(),
+            custom: false,
+            strategy: Arc::new(KindStrategy {
+                group: self.group,
+                kind: self.kind,
+                version: self.version,
+                keeps_status: self.keeps_status,
+                orphans: self.orphans,
+                opaque: self.opaque,
+                hooks: self.hooks,
+                allocate: self.allocate,
+            }),
+        }
+    }
+}
+
+fn column(&(name, kind, format, priority): &ColumnSpec) -> Column {
+    let description = match name {
+        "Name" => NAME_TEXT,
+        "Age" | "Created At" => AGE_TEXT,
+        _ => "",
+    };
+    Column {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        format: format.to_owned(),
+        description: description.to_owned(),
+        priority,
+    }
+}
+
+fn selectable(&(label, path): &(&str, &str)) -> SelectableField {
+    SelectableField { label: label.to_owned(), path: path.split('.').map(str::to_owned).collect() }
+}
+
+struct KindStrategy {
+    group: &'static str,
+    kind: &'static str,
+    version: &'static str,
+    keeps_status: bool,
+    orphans: bool,
+    opaque: &'static [&'static str],
+    hooks: Hooks,
+    allocate: Option<Box<Allocate>>,
+}
+
+impl KindStrategy {
+    fn schema(&self) -> Option<&'static structural_schema::Schema> {
+        crate::openapi::builtin_schema(self.group, self.version, self.kind)
+    }
+}
+
+impl Strategy for KindStrategy {
+    fn default(&self, object: &mut Value) {
+        normal::normalize(object, self.opaque);
+        (self.hooks.default)(object);
+    }
+
+    fn unknown_fields(&self, object: &Value) -> Vec<String> {
+        self.schema().map(|schema| schema.unknown_fields(object)).unwrap_or_default()
+    }
+
+    fn decode_problem(&self, object: &Value) -> Option<String> {
+        let mistyped = self.schema().and_then(|schema| schema.type_error(object));
+        mistyped.or_else(|| (self.hooks.decode_problem)(object))
+    }
+
+    fn prepare(&self, write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
+        (self.hooks.prepare)(write, object, old);
+    }
+
+    fn validate(&self, write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        (self.hooks.validate)(write, object, old)
+    }
+
+    fn admit<'a>(
+        &'a self,
+        write: &'a Write<'a>,
+        object: Option<&'a mut Value>,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        let result = match object {
+            Some(object) => match &self.allocate {
+                Some(allocate) => allocate(write, object, old),
+                None => Ok(()),
+            },
+            None if write.operation == Operation::Delete => (self.hooks.admit_delete)(write),
+            None => Ok(()),
+        };
+        Box::pin(std::future::ready(result))
+    }
+
+    fn merge_keys(&self) -> Option<&dyn MergeKeys> {
+        Some(super::merge_keys(self.group, self.kind))
+    }
+
+    fn keeps_status_on_create(&self) -> bool {
+        self.keeps_status
+    }
+
+    fn orphans_by_default(&self) -> bool {
+        self.orphans
+    }
+
+    fn grace_seconds(&self, object: &Value, requested: Option<i64>) -> i64 {
+        (self.hooks.grace_seconds)(object, requested)
+    }
+
+    fn holds(&self, object: &Value) -> bool {
+        (self.hooks.holds)(object)
+    }
+
+    fn on_read(&self, object: &mut Value) {
+        if let Some(on_read) = self.hooks.on_read {
+            on_read(object);
+        }
+    }
+
+    fn rewrites_on_read(&self) -> bool {
+        self.hooks.on_read.is_some()
+    }
+
+    fn cells(&self, object: &Value, now: i64) -> Vec<Value> {
+        (self.hooks.cells)(object, now)
+    }
+}

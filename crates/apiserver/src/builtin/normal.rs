@@ -1,0 +1,151 @@
+//! The form that an object has after Go decoded and encoded it: no nulls, no empty lists and string
+//! maps, no zero values that `omitempty` leaves out, canonical quantities.
+//!
+//! It knows field names, not types: a name means the same in all built-in kinds, with the
+//! exceptions that kinds restore in their defaults.
+
+use api_meta::quantity;
+use serde_json::Value;
+
+use super::fields::Object;
+
+/// Maps from text to text.
+const TEXT_MAPS: &[&str] = &[
+    "annotations",
+    "binaryData",
+    "data",
+    "labels",
+    "matchLabels",
+    "nodeSelector",
+    "stringData",
+    "volumeAttributes",
+];
+/// Maps from text to quantity.
+const QUANTITY_MAPS: &[&str] = &[
+    "allocatable",
+    "allocatedResources",
+    "capacity",
+    "default",
+    "defaultRequest",
+    "hard",
+    "limits",
+    "max",
+    "maxLimitRequestRatio",
+    "min",
+    "overhead",
+    "requests",
+    "used",
+];
+/// Single quantities.
+const QUANTITIES: &[&str] = &["averageValue", "divisor", "sizeLimit"];
+/// Left out when false.
+const FALSE_OMITTED: &[&str] = &[
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "paused",
+    "publishNotReadyAddresses",
+    "readOnly",
+    "stdin",
+    "stdinOnce",
+    "tty",
+    "unschedulable",
+];
+/// Left out when zero.
+const ZERO_OMITTED: &[&str] = &["minReadySeconds"];
+/// Left out when empty.
+const EMPTY_OMITTED: &[&str] = &[
+    "effect",
+    "externalName",
+    "fsType",
+    "generateName",
+    "key",
+    "loadBalancerIP",
+    "medium",
+    "nodeName",
+    "operator",
+    "subPath",
+    "subPathExpr",
+    "value",
+    "workingDir",
+];
+
+/// Brings `object` into that form. Idempotent.
+pub fn normalize(object: &mut Value, opaque: &[&str]) {
+    let Some(object) = object.as_object_mut() else { return };
+    object.retain(|field, value| opaque.contains(&field.as_str()) || keep(field, value));
+}
+
+fn normalize_map(object: &mut Object) {
+    object.retain(|field, value| keep(field, value));
+}
+
+/// Normalises the value of a field; false when the field goes.
+fn keep(field: &str, value: &mut Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value || !FALSE_OMITTED.contains(&field),
+        Value::Number(number) if QUANTITIES.contains(&field) => {
+            if let Some(text) = quantity::canonical(&Value::Number(number.clone())) {
+                *value = Value::String(text);
+            }
+            true
+        }
+        Value::Number(number) => !(number.as_i64() == Some(0) && ZERO_OMITTED.contains(&field)),
+        Value::String(text) if QUANTITIES.contains(&field) => {
+            canonicalize(text);
+            true
+        }
+        Value::String(text) => !(text.is_empty() && EMPTY_OMITTED.contains(&field)),
+        Value::Array(items) => {
+            items.iter_mut().filter_map(Value::as_object_mut).for_each(normalize_map);
+            !items.is_empty()
+        }
+        Value::Object(map) if TEXT_MAPS.contains(&field) => {
+            for value in map.values_mut().filter(|value| value.is_null()) {
+                *value = Value::String(String::new());
+            }
+            !map.is_empty()
+        }
+        Value::Object(map) if QUANTITY_MAPS.contains(&field) => {
+            for value in map.values_mut() {
+                if let Some(text) = quantity::canonical(value) {
+                    *value = Value::String(text);
+                }
+            }
+            !map.is_empty()
+        }
+        Value::Object(map) => {
+            normalize_map(map);
+            true
+        }
+    }
+}
+
+fn canonicalize(text: &mut String) {
+    if let Ok(quantity) = text.parse::<quantity::Quantity>() {
+        *text = quantity.to_string();
+    }
+}
+
+/// The complaint about the first quantity below `value` that is none.
+pub fn quantity_problem(value: &Value) -> Option<String> {
+    let problem = |value: &Value| {
+        quantity::canonical(value).is_none().then(|| quantity::QuantityError.to_string())
+    };
+    match value {
+        Value::Object(map) => map.iter().find_map(|(field, value)| {
+            if QUANTITY_MAPS.contains(&field.as_str())
+                && let Value::Object(map) = value
+            {
+                return map.values().find_map(problem);
+            }
+            if QUANTITIES.contains(&field.as_str()) {
+                return problem(value);
+            }
+            if TEXT_MAPS.contains(&field.as_str()) { None } else { quantity_problem(value) }
+        }),
+        Value::Array(items) => items.iter().find_map(quantity_problem),
+        _ => None,
+    }
+}

@@ -1,0 +1,249 @@
+//! Pod: defaults, what the ServiceAccount, priority and toleration admission of upstream add,
+//! status at birth, what an update may change, grace.
+
+pub mod cells;
+pub mod quality;
+pub mod spec;
+pub mod validate;
+
+use api_meta::names;
+use api_meta::status::Cause;
+use serde_json::{Value, json};
+
+use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
+use super::kind::{AGE, Hooks, Kind, NAME};
+use super::normal::quantity_problem;
+use crate::strategy::{Operation, Write};
+
+/// Writes of this identity may bind a pod to a node by an update.
+pub const SCHEDULER: &str = "system:kube-scheduler";
+
+const TOKEN_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// Seconds of a mounted token's life; kubelets renew at 80 %.
+const TOKEN_SECONDS: i64 = 3607;
+/// Seconds that pods stay on a node that is not ready or not reachable.
+const TOLERATION_SECONDS: i64 = 300;
+
+const UPDATE_FORBIDDEN: &str = "pod updates may not change fields other than \
+    `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
+    `spec.tolerations` (only additions to existing tolerations),\
+    `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+pub fn kind() -> Kind {
+    Kind {
+        short_names: &["po"],
+        categories: &["all"],
+        columns: &[
+            NAME,
+            ("Ready", "string", "", 0),
+            ("Status", "string", "", 0),
+            ("Restarts", "string", "", 0),
+            AGE,
+            ("IP", "string", "", 1),
+            ("Node", "string", "", 1),
+            ("Nominated Node", "string", "", 1),
+            ("Readiness Gates", "string", "", 1),
+        ],
+        fields: &[
+            ("spec.nodeName", "spec.nodeName"),
+            ("spec.restartPolicy", "spec.restartPolicy"),
+            ("spec.schedulerName", "spec.schedulerName"),
+            ("spec.serviceAccountName", "spec.serviceAccountName"),
+            ("spec.hostNetwork", "spec.hostNetwork"),
+            ("status.phase", "status.phase"),
+            ("status.podIP", "status.podIP"),
+            ("status.podIPs", "status.podIP"),
+            ("status.nominatedNodeName", "status.nominatedNodeName"),
+        ],
+        hooks: Hooks {
+            default,
+            prepare,
+            validate: validate_pod,
+            decode_problem: |object| quantity_problem(&object["spec"]),
+            cells: cells::row,
+            grace_seconds,
+            ..Hooks::default()
+        },
+        ..Kind::new("", "pods", "pod", "Pod").with_status().counted().deleted_as_object()
+    }
+}
+
+fn default(object: &mut Value) {
+    let Some(object) = map(object) else { return };
+    if let Some(spec) = ensure(object, "spec") {
+        spec::default(spec);
+        preset(spec, "enableServiceLinks", true);
+        for field in ["containers", "initContainers"] {
+            each(spec, field, request_limits);
+        }
+        if spec.get("hostNetwork") == Some(&Value::Bool(true)) {
+            for field in ["containers", "initContainers"] {
+                each(spec, field, |container| each(container, "ports", bind_host_port));
+            }
+        }
+    }
+    if let Some(status) = child(object, "status") {
+        each(status, "conditions", |condition| {
+            preset(condition, "lastProbeTime", Value::Null);
+            preset(condition, "lastTransitionTime", Value::Null);
+        });
+    }
+}
+
+/// A limit without a request is also the request.
+fn request_limits(container: &mut Object) {
+    let Some(resources) = child(container, "resources") else { return };
+    let Some(Value::Object(limits)) = resources.get("limits").cloned() else { return };
+    if let Some(requests) = ensure(resources, "requests") {
+        for (name, limit) in limits {
+            requests.entry(name).or_insert(limit);
+        }
+    }
+}
+
+fn bind_host_port(port: &mut Object) {
+    if let Some(number) = port.get("containerPort").cloned() {
+        preset(port, "hostPort", number);
+    }
+}
+
+fn prepare(write: &Write<'_>, object: &mut Value, _old: Option<&Value>) {
+    if write.operation != Operation::Create {
+        return;
+    }
+    if let Some(spec) = map(object).and_then(|object| child(object, "spec")) {
+        mount_service_account(spec);
+        tolerate_node_failure(spec);
+        preset(spec, "priority", 0);
+        preset(spec, "preemptionPolicy", "PreemptLowerPriority");
+    }
+    let class = quality::of(&object["spec"]);
+    object["status"] = json!({"phase": "Pending", "qosClass": class});
+}
+
+/// The default account, and its token, CA and namespace as a volume in every container.
+fn mount_service_account(spec: &mut Object) {
+    if text(spec, "serviceAccountName").is_empty() {
+        spec.insert("serviceAccountName".to_owned(), "default".into());
+        spec.insert("serviceAccount".to_owned(), "default".into());
+    }
+    if spec.get("automountServiceAccountToken") == Some(&Value::Bool(false)) {
+        return;
+    }
+    let volume = names::generate_name("kube-api-access-", rand::random());
+    let mut used = false;
+    for field in ["initContainers", "containers"] {
+        each(spec, field, |container| {
+            let mounts = container.entry("volumeMounts").or_insert_with(|| json!([]));
+            let Some(mounts) = mounts.as_array_mut() else { return };
+            if mounts.iter().any(|mount| mount["mountPath"] == TOKEN_DIRECTORY) {
+                return;
+            }
+            mounts.push(json!({"name": volume, "readOnly": true, "mountPath": TOKEN_DIRECTORY}));
+            used = true;
+        });
+    }
+    if !used {
+        return;
+    }
+    let volumes = spec.entry("volumes").or_insert_with(|| json!([]));
+    if let Some(volumes) = volumes.as_array_mut() {
+        volumes.push(json!({
+            "name": volume,
+            "projected": {
+                "sources": [
+                    {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
+                    {"configMap": {
+                        "name": "kube-root-ca.crt",
+                        "items": [{"key": "ca.crt", "path": "ca.crt"}],
+                    }},
+                    {"downwardAPI": {"items": [{
+                        "path": "namespace",
+                        "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
+                    }]}},
+                ],
+                "defaultMode": 420,
+            },
+        }));
+    }
+}
+
+fn tolerate_node_failure(spec: &mut Object) {
+    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
+    let Some(list) = tolerations.as_array_mut() else { return };
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerated = list.iter().any(|toleration| {
+            let covers_key = match str_of(&toleration["key"]) {
+                "" => str_of(&toleration["operator"]) == "Exists",
+                given => given == key,
+            };
+            covers_key && matches!(str_of(&toleration["effect"]), "" | "NoExecute")
+        });
+        if !tolerated {
+            list.push(json!({
+                "key": key,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": TOLERATION_SECONDS,
+            }));
+        }
+    }
+}
+
+fn validate_pod(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    match (write.operation, old) {
+        (Operation::Create, _) => validate::spec("spec", &object["spec"]),
+        (Operation::Update, Some(old)) => validate_update(write, object, old),
+        _ => Vec::new(),
+    }
+}
+
+fn validate_update(write: &Write<'_>, object: &Value, old: &Value) -> Vec<Cause> {
+    let mut allowed = old["spec"].clone();
+    let new = &object["spec"];
+    for field in ["containers", "initContainers"] {
+        let images = items(&new[field]);
+        for (index, container) in
+            allowed.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten().enumerate()
+        {
+            if let Some(image) = images.get(index).and_then(|container| container.get("image")) {
+                container["image"] = image.clone();
+            }
+        }
+    }
+    let mut free = vec!["activeDeadlineSeconds"];
+    let added_only = items(&old["spec"]["tolerations"])
+        .iter()
+        .all(|toleration| items(&new["tolerations"]).contains(toleration));
+    if added_only {
+        free.push("tolerations");
+    }
+    if old["spec"]["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        free.push("terminationGracePeriodSeconds");
+    }
+    if write.user.name == SCHEDULER && str_of(&old["spec"]["nodeName"]).is_empty() {
+        free.push("nodeName");
+    }
+    if let (Some(allowed), Some(new)) = (map(&mut allowed), new.as_object()) {
+        for field in free {
+            match new.get(field) {
+                Some(value) => allowed.insert(field.to_owned(), value.clone()),
+                None => allowed.remove(field),
+            };
+        }
+    }
+    if &allowed == new {
+        return validate::spec("spec", new);
+    }
+    vec![Cause::forbidden("spec", UPDATE_FORBIDDEN)]
+}
+
+/// Pods that run somewhere get time to stop.
+fn grace_seconds(object: &Value, requested: Option<i64>) -> i64 {
+    let spec = &object["spec"];
+    let over = matches!(str_of(&object["status"]["phase"]), "Failed" | "Succeeded");
+    if over || str_of(&spec["nodeName"]).is_empty() {
+        return 0;
+    }
+    requested.or_else(|| spec["terminationGracePeriodSeconds"].as_i64()).unwrap_or(0).max(0)
+}

@@ -1,0 +1,214 @@
+//! Limits and priorities: PodDisruptionBudget, ResourceQuota, LimitRange, PriorityClass,
+//! RuntimeClass. They are stored and shown; nothing enforces them here.
+
+use api_meta::status::Cause;
+use serde_json::Value;
+
+use super::cells::{self, number};
+use super::fields::{Object, each, ensure, map, preset, str_of, text};
+use super::kind::{AGE, Hooks, Kind, NAME};
+use super::normal::quantity_problem;
+
+const SYSTEM_PREFIX: &str = "system-";
+const SYSTEM_CLASSES: &[&str] = &["system-cluster-critical", "system-node-critical"];
+
+pub fn pod_disruption_budget() -> Kind {
+    let mut kind = Kind {
+        short_names: &["pdb"],
+        columns: &[
+            NAME,
+            ("Min Available", "string", "", 0),
+            ("Max Unavailable", "string", "", 0),
+            ("Allowed Disruptions", "integer", "", 0),
+            AGE,
+        ],
+        hooks: Hooks {
+            default: |object| {
+                let Some(object) = map(object) else { return };
+                ensure(object, "spec");
+                if let Some(status) = ensure(object, "status") {
+                    for field in
+                        ["currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"]
+                    {
+                        preset(status, field, 0);
+                    }
+                }
+            },
+            validate: |_, object, _| {
+                let spec = &object["spec"];
+                if spec["minAvailable"].is_null() || spec["maxUnavailable"].is_null() {
+                    return Vec::new();
+                }
+                let selector = match &spec["selector"] {
+                    Value::Null => "null",
+                    _ => "{}",
+                };
+                // Upstream shows its own struct here.
+                let message = format!(
+                    "Invalid value: {{\"MinAvailable\":{},\"Selector\":{selector},\
+                     \"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":null}}: minAvailable \
+                     and maxUnavailable cannot be both set",
+                    spec["minAvailable"], spec["maxUnavailable"]
+                );
+                vec![Cause::new("FieldValueInvalid", "spec", message)]
+            },
+            cells: |object, now| {
+                let spec = &object["spec"];
+                vec![
+                    cells::name(object),
+                    cells::int_or_text(&spec["minAvailable"], "N/A"),
+                    cells::int_or_text(&spec["maxUnavailable"], "N/A"),
+                    number(&object["status"]["disruptionsAllowed"]).into(),
+                    cells::age(object, now),
+                ]
+            },
+            ..Hooks::default()
+        },
+        ..Kind::new("policy", "poddisruptionbudgets", "poddisruptionbudget", "PodDisruptionBudget")
+            .with_status()
+            .counted()
+    };
+    kind.rules.unconditional_update = false;
+    kind
+}
+
+pub fn resource_quota() -> Kind {
+    Kind {
+        short_names: &["quota"],
+        columns: &[NAME, ("Request", "string", "", 0), ("Limit", "string", "", 0), AGE],
+        hooks: Hooks {
+            default: |object| {
+                if let Some(object) = map(object) {
+                    ensure(object, "spec");
+                    ensure(object, "status");
+                }
+            },
+            decode_problem: |object| quantity_problem(&object["spec"]),
+            cells: |object, now| {
+                let status = &object["status"];
+                let listed = |limits: bool| {
+                    let entries: Vec<String> = status["hard"]
+                        .as_object()
+                        .into_iter()
+                        .flatten()
+                        .filter(|(name, _)| name.starts_with("limits.") == limits)
+                        .map(|(name, hard)| {
+                            let used = status["used"][name].as_str().unwrap_or("0");
+                            format!("{name}: {used}/{}", str_of(hard))
+                        })
+                        .collect();
+                    Value::from(entries.join(", "))
+                };
+                vec![cells::name(object), listed(false), listed(true), cells::age(object, now)]
+            },
+            ..Hooks::default()
+        },
+        ..Kind::new("", "resourcequotas", "resourcequota", "ResourceQuota")
+            .with_status()
+            .deleted_as_object()
+    }
+}
+
+pub fn limit_range() -> Kind {
+    let mut kind = Kind {
+        short_names: &["limits"],
+        columns: &[NAME, ("Created At", "date", "", 0)],
+        hooks: Hooks {
+            default: |object| {
+                let spec = map(object).and_then(|object| ensure(object, "spec"));
+                if let Some(spec) = spec {
+                    each(spec, "limits", default_limit);
+                    preset(spec, "limits", Value::Null);
+                }
+            },
+            decode_problem: |object| quantity_problem(&object["spec"]),
+            cells: |object, _| {
+                vec![cells::name(object), object["metadata"]["creationTimestamp"].clone()]
+            },
+            ..Hooks::default()
+        },
+        ..Kind::new("", "limitranges", "limitrange", "LimitRange")
+    };
+    kind.rules.create_on_update = true;
+    kind
+}
+
+/// What a container gets by default follows from the most it may have.
+fn default_limit(limit: &mut Object) {
+    if text(limit, "type") != "Container" {
+        return;
+    }
+    for (target, source) in
+        [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")]
+    {
+        let Some(Value::Object(values)) = limit.get(source).cloned() else { continue };
+        if let Some(target) = ensure(limit, target) {
+            for (name, value) in values {
+                target.entry(name).or_insert(value);
+            }
+        }
+    }
+}
+
+pub fn priority_class() -> Kind {
+    Kind {
+        namespaced: false,
+        short_names: &["pc"],
+        columns: &[
+            NAME,
+            ("Value", "integer", "", 0),
+            ("Global-Default", "boolean", "", 0),
+            AGE,
+            ("PreemptionPolicy", "string", "", 0),
+        ],
+        hooks: Hooks {
+            default: |object| {
+                if let Some(object) = map(object) {
+                    preset(object, "preemptionPolicy", "PreemptLowerPriority");
+                }
+            },
+            validate: |write, _, old| {
+                let reserved = old.is_none() && write.name.starts_with(SYSTEM_PREFIX);
+                if !reserved || SYSTEM_CLASSES.contains(&write.name) {
+                    return Vec::new();
+                }
+                let text = format!(
+                    "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system \
+                     use only. error: {} is not a known system priority class",
+                    write.name
+                );
+                vec![Cause::forbidden("metadata.name", &text)]
+            },
+            cells: |object, now| {
+                vec![
+                    cells::name(object),
+                    number(&object["value"]).into(),
+                    (object["globalDefault"] == true).into(),
+                    cells::age(object, now),
+                    str_of(&object["preemptionPolicy"]).into(),
+                ]
+            },
+            ..Hooks::default()
+        },
+        ..Kind::new("scheduling.k8s.io", "priorityclasses", "priorityclass", "PriorityClass")
+            .counted()
+    }
+}
+
+pub fn runtime_class() -> Kind {
+    let mut kind = Kind {
+        namespaced: false,
+        columns: &[NAME, ("Handler", "string", "", 0), AGE],
+        hooks: Hooks {
+            cells: |object, now| {
+                let handler = str_of(&object["handler"]);
+                vec![cells::name(object), handler.into(), cells::age(object, now)]
+            },
+            ..Hooks::default()
+        },
+        ..Kind::new("node.k8s.io", "runtimeclasses", "runtimeclass", "RuntimeClass")
+    };
+    kind.rules.create_on_update = true;
+    kind.rules.unconditional_update = false;
+    kind
+}

@@ -1,0 +1,70 @@
+//! ReplicaSet: so many pods of one template.
+
+use serde_json::Value;
+
+use super::cells::{self, number};
+use super::fields::{ensure, map, preset};
+use super::kind::{AGE, ColumnSpec, Hooks, Kind, NAME};
+use super::normal::quantity_problem;
+use super::template;
+use crate::strategy::Operation;
+
+pub const COLUMNS: &[ColumnSpec] = &[
+    NAME,
+    ("Desired", "integer", "", 0),
+    ("Current", "integer", "", 0),
+    ("Ready", "integer", "", 0),
+    AGE,
+    ("Containers", "string", "", 1),
+    ("Images", "string", "", 1),
+    ("Selector", "string", "", 1),
+];
+
+pub fn kind() -> Kind {
+    Kind {
+        short_names: &["rs"],
+        categories: &["all"],
+        columns: COLUMNS,
+        hooks: Hooks {
+            default,
+            validate: |write, object, old| {
+                if write.operation == Operation::UpdateStatus {
+                    return Vec::new();
+                }
+                let mut causes = template::validate(object, "replica set");
+                causes.extend(template::selector_is_kept(object, old));
+                causes
+            },
+            decode_problem: |object| quantity_problem(&object["spec"]),
+            cells: |object, now| row(object, now, cells::selector(&object["spec"]["selector"])),
+            ..Hooks::default()
+        },
+        ..Kind::new("apps", "replicasets", "replicaset", "ReplicaSet").with_status().counted()
+    }
+}
+
+pub fn default(object: &mut Value) {
+    let Some(object) = map(object) else { return };
+    if let Some(status) = ensure(object, "status") {
+        preset(status, "replicas", 0);
+    }
+    if let Some(spec) = ensure(object, "spec") {
+        preset(spec, "replicas", 1);
+        template::default(spec);
+    }
+}
+
+pub fn row(object: &Value, now: i64, selector: Value) -> Vec<Value> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let (names, images) = cells::containers(&spec["template"]["spec"]);
+    vec![
+        cells::name(object),
+        number(&spec["replicas"]).into(),
+        number(&status["replicas"]).into(),
+        number(&status["readyReplicas"]).into(),
+        cells::age(object, now),
+        names,
+        images,
+        selector,
+    ]
+}

@@ -1,0 +1,67 @@
+//! ReplicationController: the older ReplicaSet, with a plain map as selector.
+
+use api_meta::status::Cause;
+use serde_json::{Value, json};
+
+use super::cells;
+use super::fields::{ensure, map};
+use super::kind::{Hooks, Kind};
+use super::normal::quantity_problem;
+use super::{pod, replica_set, template};
+use crate::strategy::{Operation, Write};
+
+pub fn kind() -> Kind {
+    Kind {
+        short_names: &["rc"],
+        categories: &["all"],
+        columns: replica_set::COLUMNS,
+        fields: &[("status.replicas", "status.replicas")],
+        orphans: true,
+        hooks: Hooks {
+            default,
+            validate,
+            decode_problem: |object| quantity_problem(&object["spec"]),
+            cells: |object, now| {
+                replica_set::row(object, now, cells::pairs(&object["spec"]["selector"]))
+            },
+            ..Hooks::default()
+        },
+        ..Kind::new("", "replicationcontrollers", "replicationcontroller", "ReplicationController")
+            .with_status()
+            .counted()
+    }
+}
+
+fn default(object: &mut Value) {
+    replica_set::default(object);
+    let labels = object["spec"]["template"]["metadata"]["labels"].clone();
+    let Some(object) = map(object) else { return };
+    if labels.as_object().is_none_or(|labels| labels.is_empty()) {
+        return;
+    }
+    if let Some(metadata) = ensure(object, "metadata") {
+        metadata.entry("labels").or_insert_with(|| labels.clone());
+    }
+    if let Some(spec) = ensure(object, "spec") {
+        spec.entry("selector").or_insert(labels);
+    }
+}
+
+fn validate(write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Cause> {
+    if write.operation == Operation::UpdateStatus {
+        return Vec::new();
+    }
+    let spec = &object["spec"];
+    let mut causes = Vec::new();
+    causes.extend(template::not_negative("spec.replicas", &spec["replicas"]));
+    if spec["selector"].as_object().is_none_or(|map| map.is_empty()) {
+        causes.push(Cause::required("spec.selector", ""));
+    }
+    let as_labels = json!({
+        "selector": {"matchLabels": spec["selector"]},
+        "template": spec["template"],
+    });
+    causes.extend(template::selected("spec.template", &as_labels));
+    causes.extend(pod::validate::spec("spec.template.spec", &spec["template"]["spec"]));
+    causes
+}

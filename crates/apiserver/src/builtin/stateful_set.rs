@@ -1,0 +1,75 @@
+//! StatefulSet: pods with names that stay and volumes of their own.
+
+use serde_json::Value;
+
+use super::cells::{self, number};
+use super::fields::{each, ensure, map, preset, text};
+use super::kind::{AGE, Hooks, Kind, NAME};
+use super::normal::quantity_problem;
+use super::{template, volume};
+use crate::strategy::Operation;
+
+pub fn kind() -> Kind {
+    Kind {
+        short_names: &["sts"],
+        categories: &["all"],
+        columns: &[
+            NAME,
+            ("Ready", "string", "", 0),
+            AGE,
+            ("Containers", "string", "", 1),
+            ("Images", "string", "", 1),
+        ],
+        hooks: Hooks {
+            default,
+            validate: |write, object, old| {
+                if write.operation == Operation::UpdateStatus {
+                    return Vec::new();
+                }
+                let mut causes = template::validate(object, "statefulset");
+                causes.extend(template::selector_is_kept(object, old));
+                causes
+            },
+            decode_problem: |object| quantity_problem(&object["spec"]),
+            cells: |object, now| {
+                let (spec, status) = (&object["spec"], &object["status"]);
+                let (names, images) = cells::containers(&spec["template"]["spec"]);
+                let (ready, wanted) = (number(&status["readyReplicas"]), number(&spec["replicas"]));
+                let ready = format!("{ready}/{wanted}");
+                vec![cells::name(object), ready.into(), cells::age(object, now), names, images]
+            },
+            ..Hooks::default()
+        },
+        ..Kind::new("apps", "statefulsets", "statefulset", "StatefulSet").with_status().counted()
+    }
+}
+
+fn default(object: &mut Value) {
+    let Some(object) = map(object) else { return };
+    if let Some(status) = ensure(object, "status") {
+        preset(status, "replicas", 0);
+        preset(status, "availableReplicas", 0);
+    }
+    let Some(spec) = ensure(object, "spec") else { return };
+    preset(spec, "replicas", 1);
+    preset(spec, "revisionHistoryLimit", 10);
+    preset(spec, "podManagementPolicy", "OrderedReady");
+    if let Some(policy) = ensure(spec, "persistentVolumeClaimRetentionPolicy") {
+        preset(policy, "whenDeleted", "Retain");
+        preset(policy, "whenScaled", "Retain");
+    }
+    if let Some(strategy) = ensure(spec, "updateStrategy") {
+        preset(strategy, "type", "RollingUpdate");
+        if text(strategy, "type") == "RollingUpdate"
+            && let Some(rolling) = ensure(strategy, "rollingUpdate")
+        {
+            preset(rolling, "partition", 0);
+        }
+    }
+    template::default(spec);
+    each(spec, "volumeClaimTemplates", |claim| {
+        preset(claim, "apiVersion", "v1");
+        preset(claim, "kind", "PersistentVolumeClaim");
+        volume::default_claim(claim);
+    });
+}

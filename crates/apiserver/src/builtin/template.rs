@@ -1,0 +1,96 @@
+//! Pod templates, and the rules that the workload kinds share.
+
+use api_meta::labels::{self, LabelSelector};
+use api_meta::status::Cause;
+use serde_json::{Value, json};
+
+use super::fields::{Object, ensure, str_of};
+use super::pod;
+
+/// Defaults of the template in `template` of `owner`.
+pub fn default(owner: &mut Object) {
+    let Some(template) = ensure(owner, "template") else { return };
+    ensure(template, "metadata");
+    if let Some(spec) = ensure(template, "spec") {
+        pod::spec::default(spec);
+    }
+}
+
+/// Problems of `spec.selector` and of `spec.template` under it. Nothing else may run but pods that
+/// are started again.
+pub fn validate(object: &Value, kind: &str) -> Vec<Cause> {
+    let spec = &object["spec"];
+    let mut causes = Vec::new();
+    let selector = &spec["selector"];
+    if selector.is_null() {
+        if kind != "daemonset" {
+            causes.push(Cause::required("spec.selector", ""));
+        }
+    } else {
+        causes.extend(labels::validate_selector("spec.selector", selector));
+        if LabelSelector::from_object(selector).is_ok_and(|s| s.is_everything()) {
+            let text = format!("empty selector is invalid for {kind}");
+            causes.push(Cause::invalid("spec.selector", &json!({}), &text));
+        }
+    }
+    causes.extend(selected("spec.template", spec));
+    causes.extend(pod::validate::spec("spec.template.spec", &spec["template"]["spec"]));
+    let policy = &spec["template"]["spec"]["restartPolicy"];
+    if matches!(str_of(policy), "Never" | "OnFailure") {
+        let field = "spec.template.spec.restartPolicy";
+        causes.push(Cause::not_supported(field, policy, &["Always"]));
+    }
+    if spec["template"]["spec"]["activeDeadlineSeconds"].is_number() {
+        causes.push(Cause::forbidden(
+            "spec.template.spec.activeDeadlineSeconds",
+            "activeDeadlineSeconds in ReplicaSet is not Supported",
+        ));
+    }
+    for field in ["replicas", "minReadySeconds", "revisionHistoryLimit"] {
+        causes.extend(not_negative(&format!("spec.{field}"), &spec[field]));
+    }
+    causes
+}
+
+/// The template's own labels must be selected.
+pub fn selected(field: &str, spec: &Value) -> Option<Cause> {
+    let labels = &spec["template"]["metadata"]["labels"];
+    let fits = match LabelSelector::from_object(&spec["selector"]) {
+        Ok(selector) => selector.is_everything() || selector.matches_labels(labels),
+        Err(_) => true,
+    };
+    let text = "`selector` does not match template `labels`";
+    (!fits).then(|| Cause::invalid(format!("{field}.metadata.labels"), labels, text))
+}
+
+pub fn not_negative(field: &str, value: &Value) -> Option<Cause> {
+    let text = "must be greater than or equal to 0";
+    value.as_i64().is_some_and(|n| n < 0).then(|| Cause::invalid(field, value, text))
+}
+
+/// The selector of a workload never changes.
+pub fn selector_is_kept(object: &Value, old: Option<&Value>) -> Option<Cause> {
+    let old = old?;
+    let (new, old) = (&object["spec"]["selector"], &old["spec"]["selector"]);
+    (new != old).then(|| Cause::invalid("spec.selector", new, "field is immutable"))
+}
+
+/// A number, or a percentage up to 100 %.
+pub fn percentage(field: &str, value: &Value) -> Option<Cause> {
+    match value {
+        Value::String(text) => match text.strip_suffix('%').map(str::parse::<u32>) {
+            Some(Ok(0..=100)) => None,
+            Some(Ok(_)) if !field.ends_with("maxSurge") => {
+                Some(Cause::invalid(field, value, "must not be greater than 100%"))
+            }
+            Some(Ok(_)) => None,
+            _ => Some(Cause::invalid(
+                field,
+                value,
+                "a valid percent string must be a numeric string followed by an ending '%' (e.g. \
+                 '1%',  or '93%', regex used for validation is '[0-9]+%')",
+            )),
+        },
+        other => not_negative(field, other),
+    }
+}

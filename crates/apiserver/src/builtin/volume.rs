@@ -1,0 +1,275 @@
+//! PersistentVolume, PersistentVolumeClaim, StorageClass.
+
+use api_meta::status::Cause;
+use serde_json::{Value, json};
+
+use super::cells::{self, UNSET};
+use super::fields::{Object, child, ensure, items, map, preset, str_of};
+use super::kind::{AGE, Hooks, Kind, NAME};
+use super::normal::quantity_problem;
+use crate::strategy::{Operation, Write};
+
+const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+
+pub fn persistent_volume() -> Kind {
+    Kind {
+        namespaced: false,
+        short_names: &["pv"],
+        columns: &[
+            NAME,
+            ("Capacity", "string", "", 0),
+            ("Access Modes", "string", "", 0),
+            ("Reclaim Policy", "string", "", 0),
+            ("Status", "string", "", 0),
+            ("Claim", "string", "", 0),
+            ("StorageClass", "string", "", 0),
+            ("VolumeAttributesClass", "string", "", 0),
+            ("Reason", "string", "", 0),
+            AGE,
+            ("VolumeMode", "string", "", 1),
+        ],
+        hooks: Hooks {
+            default: default_volume,
+            prepare: prepare_volume,
+            validate: validate_volume,
+            decode_problem: |object| quantity_problem(&object["spec"]),
+            cells: volume_row,
+            ..Hooks::default()
+        },
+        ..Kind::new("", "persistentvolumes", "persistentvolume", "PersistentVolume")
+            .with_status()
+            .deleted_as_object()
+    }
+}
+
+fn default_volume(object: &mut Value) {
+    let Some(object) = map(object) else { return };
+    if let Some(spec) = ensure(object, "spec") {
+        preset(spec, "persistentVolumeReclaimPolicy", "Retain");
+        preset(spec, "volumeMode", "Filesystem");
+        if let Some(path) = child(spec, "hostPath") {
+            preset(path, "type", "");
+        }
+    }
+    if let Some(status) = ensure(object, "status") {
+        preset(status, "phase", "Pending");
+    }
+}
+
+fn prepare_volume(write: &Write<'_>, object: &mut Value, _old: Option<&Value>) {
+    if write.operation != Operation::Create {
+        return;
+    }
+    let created = object["metadata"]["creationTimestamp"].clone();
+    if let Some(status) = map(object).and_then(|object| ensure(object, "status")) {
+        preset(status, "lastPhaseTransitionTime", created);
+    }
+}
+
+fn validate_volume(write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Cause> {
+    if write.operation == Operation::UpdateStatus {
+        return Vec::new();
+    }
+    let spec = &object["spec"];
+    let mut causes = Vec::new();
+    if items(&spec["accessModes"]).is_empty() {
+        causes.push(Cause::required("spec.accessModes", ""));
+    }
+    if spec["capacity"]["storage"].is_null() {
+        causes.push(Cause::required("spec.capacity", ""));
+        causes.push(Cause::not_supported("spec.capacity", &spec["capacity"], &["storage"]));
+    }
+    let known = [
+        "accessModes",
+        "capacity",
+        "claimRef",
+        "mountOptions",
+        "nodeAffinity",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "volumeAttributesClassName",
+        "volumeMode",
+    ];
+    let sourced =
+        spec.as_object().is_some_and(|map| map.keys().any(|key| !known.contains(&key.as_str())));
+    if !sourced {
+        causes.push(Cause::required("spec", "must specify a volume type"));
+    }
+    causes
+}
+
+fn volume_row(object: &Value, now: i64) -> Vec<Value> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let claim = &spec["claimRef"];
+    let claim = match str_of(&claim["name"]) {
+        "" => String::new(),
+        name => format!("{}/{name}", str_of(&claim["namespace"])),
+    };
+    let phase = match object["metadata"]["deletionTimestamp"].is_string() {
+        true => "Terminating",
+        false => str_of(&status["phase"]),
+    };
+    vec![
+        cells::name(object),
+        str_of(&spec["capacity"]["storage"]).into(),
+        cells::access_modes(&spec["accessModes"]),
+        str_of(&spec["persistentVolumeReclaimPolicy"]).into(),
+        phase.into(),
+        claim.into(),
+        str_of(&spec["storageClassName"]).into(),
+        spec["volumeAttributesClassName"].as_str().unwrap_or(UNSET).into(),
+        str_of(&status["reason"]).into(),
+        cells::age(object, now),
+        spec["volumeMode"].as_str().unwrap_or(UNSET).into(),
+    ]
+}
+
+pub fn persistent_volume_claim() -> Kind {
+    Kind {
+        short_names: &["pvc"],
+        columns: &[
+            NAME,
+            ("Status", "string", "", 0),
+            ("Volume", "string", "", 0),
+            ("Capacity", "string", "", 0),
+            ("Access Modes", "string", "", 0),
+            ("StorageClass", "string", "", 0),
+            ("VolumeAttributesClass", "string", "", 0),
+            AGE,
+            ("VolumeMode", "string", "", 1),
+        ],
+        hooks: Hooks {
+            default: |object| {
+                if let Some(object) = map(object) {
+                    default_claim(object);
+                }
+            },
+            validate: validate_claim,
+            decode_problem: |object| quantity_problem(&object["spec"]),
+            cells: claim_row,
+            ..Hooks::default()
+        },
+        ..Kind::new("", "persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim")
+            .with_status()
+            .deleted_as_object()
+    }
+}
+
+/// Defaults of a claim, also of those in templates.
+pub fn default_claim(claim: &mut Object) {
+    ensure(claim, "metadata");
+    if let Some(spec) = ensure(claim, "spec") {
+        preset(spec, "volumeMode", "Filesystem");
+        ensure(spec, "resources");
+    }
+    if let Some(status) = ensure(claim, "status") {
+        preset(status, "phase", "Pending");
+    }
+}
+
+fn validate_claim(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    if write.operation == Operation::UpdateStatus {
+        return Vec::new();
+    }
+    let spec = &object["spec"];
+    let mut causes = Vec::new();
+    if items(&spec["accessModes"]).is_empty() {
+        let text = "at least 1 access mode is required";
+        causes.push(Cause::required("spec.accessModes", text));
+    }
+    if spec["resources"]["requests"]["storage"].is_null() {
+        causes.push(Cause::required("spec.resources[storage]", ""));
+    }
+    if let Some(old) = old {
+        let mut before = old["spec"].clone();
+        for field in ["resources", "volumeName", "storageClassName", "volumeAttributesClassName"] {
+            let free = field == "resources"
+                || field == "volumeAttributesClassName"
+                || before[field].is_null();
+            if free && let Some(before) = map(&mut before) {
+                match spec.get(field) {
+                    Some(value) => before.insert(field.to_owned(), value.clone()),
+                    None => before.remove(field),
+                };
+            }
+        }
+        if before != *spec {
+            let text = "spec is immutable after creation except resources.requests and \
+                        volumeAttributesClassName for bound claims";
+            causes.push(Cause::forbidden("spec", text));
+        }
+    }
+    causes
+}
+
+fn claim_row(object: &Value, now: i64) -> Vec<Value> {
+    let (spec, status) = (&object["spec"], &object["status"]);
+    let bound = !str_of(&spec["volumeName"]).is_empty();
+    let phase = match object["metadata"]["deletionTimestamp"].is_string() {
+        true => "Terminating",
+        false => str_of(&status["phase"]),
+    };
+    let (capacity, modes) = if bound {
+        (status["capacity"]["storage"].clone(), cells::access_modes(&status["accessModes"]))
+    } else {
+        (Value::Null, json!(""))
+    };
+    vec![
+        cells::name(object),
+        phase.into(),
+        str_of(&spec["volumeName"]).into(),
+        str_of(&capacity).into(),
+        modes,
+        str_of(&spec["storageClassName"]).into(),
+        spec["volumeAttributesClassName"].as_str().unwrap_or(UNSET).into(),
+        cells::age(object, now),
+        spec["volumeMode"].as_str().unwrap_or(UNSET).into(),
+    ]
+}
+
+pub fn storage_class() -> Kind {
+    Kind {
+        namespaced: false,
+        short_names: &["sc"],
+        columns: &[
+            NAME,
+            ("Provisioner", "string", "", 0),
+            ("ReclaimPolicy", "string", "", 0),
+            ("VolumeBindingMode", "string", "", 0),
+            ("AllowVolumeExpansion", "string", "", 0),
+            AGE,
+        ],
+        hooks: Hooks {
+            default: |object| {
+                if let Some(object) = map(object) {
+                    preset(object, "reclaimPolicy", "Delete");
+                    preset(object, "volumeBindingMode", "Immediate");
+                }
+            },
+            validate: |_, object, _| {
+                let missing = str_of(&object["provisioner"]).is_empty();
+                let cause = missing.then(|| Cause::required("provisioner", ""));
+                cause.into_iter().collect()
+            },
+            cells: |object, now| {
+                let annotations = &object["metadata"]["annotations"];
+                let default = str_of(&annotations[DEFAULT_CLASS]) == "true";
+                let mut name = str_of(&object["metadata"]["name"]).to_owned();
+                if default {
+                    name.push_str(" (default)");
+                }
+                vec![
+                    name.into(),
+                    str_of(&object["provisioner"]).into(),
+                    str_of(&object["reclaimPolicy"]).into(),
+                    str_of(&object["volumeBindingMode"]).into(),
+                    (object["allowVolumeExpansion"] == true).into(),
+                    cells::age(object, now),
+                ]
+            },
+            ..Hooks::default()
+        },
+        ..Kind::new("storage.k8s.io", "storageclasses", "storageclass", "StorageClass")
+            .deleted_as_object()
+    }
+}

@@ -1,0 +1,48 @@
+//! What every cluster has from the start: four namespaces, and in a full one the service of the API
+//! itself.
+
+use std::sync::Arc;
+
+use api_meta::status::Status;
+use serde_json::{Value, json};
+
+use crate::registry::{Registry, WriteOptions};
+
+/// Namespaces made at the start. All but the last cannot be deleted.
+pub const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Creates what is missing. Harmless when nothing is.
+///
+/// # Errors
+/// The storage's.
+pub async fn bootstrap(registry: &Arc<Registry>) -> Result<(), Status> {
+    for name in NAMESPACES {
+        let object = json!({"metadata": {"name": name}});
+        create(registry, "", "namespaces", "", object).await?;
+    }
+    let service = json!({
+        "metadata": {
+            "name": "kubernetes",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "clusterIP": "10.96.0.1",
+            "ports": [{"name": "https", "port": 443, "targetPort": 6443}],
+        },
+    });
+    create(registry, "", "services", "default", service).await
+}
+
+async fn create(
+    registry: &Registry,
+    group: &str,
+    plural: &str,
+    namespace: &str,
+    object: Value,
+) -> Result<(), Status> {
+    let Some(resource) = registry.find(group, plural) else { return Ok(()) };
+    match registry.create(&resource, namespace, object, &WriteOptions::system()).await {
+        Err(status) if status.reason != "AlreadyExists" => Err(status),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,203 @@
+//! Keeps true: an object whose every owner is gone goes too; an owner that waits for its dependants
+//! goes after them; an owner that leaves them behind takes its name off them first.
+//!
+//! [`graph`] is the index of who owns whom: it holds only objects with owners, and objects that
+//! wait
+//! for their dependants. It is fed by the watch caches of all stored resources. [`collect`] decides
+//! and acts, and believes neither the index nor a cache about absence: it reads again at the newest
+//! revision, compares uids, and leaves alone what it cannot resolve.
+
+mod collect;
+mod graph;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+
+use self::collect::Outcome;
+use self::graph::{Graph, Key, Work};
+use super::wait::pause_after;
+use crate::registry::{Registry, Subscription, Update};
+use crate::resource::{Backend, Resource};
+
+/// Work done between two looks at the caches.
+const BATCH_MAX: usize = 256;
+/// Attempts at one piece of work before it waits for the next change of its object.
+const ATTEMPTS_MAX: u32 = 12;
+
+/// Runs until the registry is dropped.
+pub async fn run(registry: Arc<Registry>) {
+    let mut generation = registry.generation();
+    let mut progress = registry.progress();
+    let mut collector = Collector::new(registry.clone());
+    collector.follow_catalog();
+    loop {
+        progress.borrow_and_update();
+        generation.borrow_and_update();
+        // Complete as of now: only then is a missing dependant really missing.
+        let complete = registry.fresh().await.is_ok();
+        collector.drain();
+        if complete {
+            collector.work().await;
+        }
+        if collector.has_work_now() {
+            continue;
+        }
+        let pause = if complete { collector.pause() } else { Some(pause_after(4)) };
+        let rest = async {
+            match pause {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            changed = progress.changed() => if changed.is_err() { return },
+            changed = generation.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                collector.follow_catalog();
+            }
+            () = rest => {}
+        }
+    }
+}
+
+struct Collector {
+    registry: Arc<Registry>,
+    graph: Graph,
+    /// By storage prefix.
+    followed: BTreeMap<String, (Arc<Resource>, Subscription)>,
+    queue: BTreeSet<Work>,
+    /// Failed work by the time of its next attempt.
+    delayed: BTreeMap<(tokio::time::Instant, Work), u32>,
+    /// Objects with an owner of a kind that is not served: looked at again when that changes.
+    unresolved: HashSet<Key>,
+}
+
+impl Collector {
+    fn new(registry: Arc<Registry>) -> Self {
+        Self {
+            registry,
+            graph: Graph::default(),
+            followed: BTreeMap::new(),
+            queue: BTreeSet::new(),
+            delayed: BTreeMap::new(),
+            unresolved: HashSet::new(),
+        }
+    }
+
+    /// Follows every stored resource, each storage place once, and forgets those that are gone.
+    fn follow_catalog(&mut self) {
+        let mut served = BTreeMap::new();
+        for resource in self.registry.catalog().all() {
+            if let Backend::Stored { prefix } = &resource.backend
+                && !is_ignored(resource)
+            {
+                served.entry(prefix.clone()).or_insert_with(|| resource.clone());
+            }
+        }
+        let graph = &mut self.graph;
+        self.followed.retain(|prefix, _| {
+            let kept = served.contains_key(prefix);
+            if !kept {
+                graph.forget_prefix(prefix);
+            }
+            kept
+        });
+        for (prefix, resource) in served {
+            match self.followed.get_mut(&prefix) {
+                Some((followed, _)) => *followed = resource,
+                None => {
+                    let subscription = self.registry.subscribe(&resource);
+                    self.followed.insert(prefix, (resource, subscription));
+                }
+            }
+        }
+        self.queue.extend(self.unresolved.drain().map(Work::Check));
+    }
+
+    /// Takes in everything that the caches hold.
+    fn drain(&mut self) {
+        for (prefix, (_, subscription)) in &mut self.followed {
+            while let Some(Some(update)) = subscription.next().now_or_never() {
+                match update {
+                    Update::Reset(objects) => {
+                        self.graph.reset(prefix, &objects, &mut self.queue);
+                    }
+                    Update::Events(events) => {
+                        for event in events {
+                            if event.deleted {
+                                self.graph.remove(&event.current, &mut self.queue);
+                            } else {
+                                self.graph.insert(&event.current, &mut self.queue);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        let now = tokio::time::Instant::now();
+        while let Some(entry) = self.delayed.first_entry()
+            && entry.key().0 <= now
+        {
+            let ((_, work), _) = entry.remove_entry();
+            self.queue.insert(work);
+        }
+    }
+
+    async fn work(&mut self) {
+        for _ in 0..BATCH_MAX {
+            let Some(work) = self.queue.pop_first() else { return };
+            let key = work.key().clone();
+            let Some(resource) = self.resource_of(&key) else { continue };
+            match collect::perform(&self.registry, &resource, &self.graph, &work).await {
+                Ok(Outcome::Done) => {}
+                Ok(Outcome::Unresolved) => {
+                    self.unresolved.insert(key);
+                }
+                Ok(Outcome::Check(keys)) => self.queue.extend(keys.into_iter().map(Work::Check)),
+                Err(status) => {
+                    tracing::debug!(%key, %status, "cannot collect yet");
+                    self.delay(work);
+                }
+            }
+        }
+    }
+
+    fn delay(&mut self, work: Work) {
+        let attempts = self.graph.count_failure(work.key());
+        if attempts > ATTEMPTS_MAX {
+            tracing::warn!(key = %work.key(), "gave up collecting until the object changes");
+            return;
+        }
+        let at = tokio::time::Instant::now() + pause_after(attempts);
+        self.delayed.insert((at, work), attempts);
+    }
+
+    fn resource_of(&self, key: &Key) -> Option<Arc<Resource>> {
+        let up_to = (Bound::Unbounded, Bound::Included(&**key));
+        let (prefix, (resource, _)) = self.followed.range::<str, _>(up_to).next_back()?;
+        key.starts_with(prefix.as_str()).then(|| resource.clone())
+    }
+
+    fn has_work_now(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Until the next delayed attempt.
+    fn pause(&self) -> Option<Duration> {
+        let ((at, _), _) = self.delayed.first_key_value()?;
+        Some(at.saturating_duration_since(tokio::time::Instant::now()))
+    }
+}
+
+/// Events end by their age; there are many of them.
+fn is_ignored(resource: &Resource) -> bool {
+    resource.plural == "events" && matches!(resource.group.as_str(), "" | "events.k8s.io")
+}

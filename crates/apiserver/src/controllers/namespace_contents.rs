@@ -1,0 +1,156 @@
+//! Keeps true: every live namespace has the ServiceAccount `default` and the ConfigMap
+//! `kube-root-ca.crt` with the right certificate.
+//!
+//! Watches namespaces, and by name those two kinds; each change maps to its namespace.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use api_meta::object::ObjectExt;
+use api_meta::status::Status;
+use serde_json::{Value, json};
+
+use super::wait::pause_after;
+use crate::registry::{Registry, Subscription, Target, Update, WriteOptions};
+use crate::strategy::Operation;
+
+pub const ACCOUNT: &str = "default";
+pub const CERTIFICATE: &str = "kube-root-ca.crt";
+const CERTIFICATE_KEY: &str = "ca.crt";
+const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when \
+    using internal endpoints such as the internal service IP or kubernetes.default.svc. No other \
+    usage is guaranteed across distributions of Kubernetes clusters.";
+
+/// Runs until the resources are served no more.
+pub async fn run(registry: Arc<Registry>, root_ca_pem: String) {
+    let find = |plural: &str| registry.find("", plural);
+    let (Some(namespaces), Some(accounts), Some(maps)) =
+        (find("namespaces"), find("serviceaccounts"), find("configmaps"))
+    else {
+        return;
+    };
+    let mut followed = Followed {
+        namespaces: registry.subscribe(&namespaces),
+        accounts: registry.subscribe(&accounts),
+        maps: registry.subscribe(&maps),
+    };
+    let mut pending = BTreeSet::new();
+    let mut failures = 0;
+    loop {
+        let more = if failures == 0 {
+            followed.next(&mut pending).await
+        } else {
+            let pause = pause_after(failures);
+            let next = tokio::time::timeout(pause, followed.next(&mut pending)).await;
+            next.unwrap_or(true)
+        };
+        if !more {
+            return;
+        }
+        let mut failed = BTreeSet::new();
+        for namespace in std::mem::take(&mut pending) {
+            if let Err(status) = reconcile(&registry, &namespace, &root_ca_pem).await {
+                tracing::warn!(namespace, %status, "cannot fill a namespace");
+                failed.insert(namespace);
+            }
+        }
+        failures = if failed.is_empty() { 0 } else { failures + 1 };
+        pending = failed;
+    }
+}
+
+struct Followed {
+    namespaces: Subscription,
+    accounts: Subscription,
+    maps: Subscription,
+}
+
+impl Followed {
+    /// Adds the namespaces that something happened in. False when a resource is gone.
+    async fn next(&mut self, pending: &mut BTreeSet<String>) -> bool {
+        let (update, wanted) = tokio::select! {
+            update = self.namespaces.next() => (update, None),
+            update = self.accounts.next() => (update, Some(ACCOUNT)),
+            update = self.maps.next() => (update, Some(CERTIFICATE)),
+        };
+        let Some(update) = update else { return false };
+        let mut add = |object: &crate::stored::Stored| match wanted {
+            None => {
+                pending.insert(object.name.to_string());
+            }
+            Some(name) if *object.name == *name => {
+                pending.insert(object.namespace.to_string());
+            }
+            Some(_) => {}
+        };
+        match update {
+            Update::Reset(objects) => objects.iter().for_each(|object| add(object)),
+            Update::Events(events) => events.iter().for_each(|event| add(&event.current)),
+        }
+        true
+    }
+}
+
+async fn reconcile(registry: &Registry, namespace: &str, ca_pem: &str) -> Result<(), Status> {
+    let Some(namespaces) = registry.find("", "namespaces") else { return Ok(()) };
+    match registry.get(&namespaces, "", namespace).await {
+        Ok(found) if !found.value().is_terminating() => {}
+        Ok(_) => return Ok(()),
+        Err(status) if status.code == 404 => return Ok(()),
+        Err(status) => return Err(status),
+    }
+    if let Some(accounts) = registry.find("", "serviceaccounts")
+        && missing(registry.get(&accounts, namespace, ACCOUNT).await)?
+    {
+        let account = json!({"metadata": {"name": ACCOUNT}});
+        created(registry.create(&accounts, namespace, account, &WriteOptions::system()).await)?;
+    }
+    if ca_pem.is_empty() {
+        return Ok(());
+    }
+    let Some(maps) = registry.find("", "configmaps") else { return Ok(()) };
+    let found = match registry.get(&maps, namespace, CERTIFICATE).await {
+        Err(status) if status.code == 404 => None,
+        other => Some(other?.value()),
+    };
+    let data = json!({CERTIFICATE_KEY: ca_pem});
+    match found {
+        None => {
+            let map = json!({
+                "metadata": {
+                    "name": CERTIFICATE,
+                    "annotations": {"kubernetes.io/description": DESCRIPTION},
+                },
+                "data": data,
+            });
+            created(registry.create(&maps, namespace, map, &WriteOptions::system()).await)
+        }
+        Some(found) if found["data"] == data => Ok(()),
+        Some(_) => {
+            let target = Target { resource: &maps, namespace, name: CERTIFICATE };
+            let change = |old: &Value| {
+                let mut new = old.clone();
+                new["data"] = data.clone();
+                Ok(new)
+            };
+            let options = WriteOptions::system();
+            registry.modify(&target, Operation::Update, &options, &change).await.map(drop)
+        }
+    }
+}
+
+fn missing<T>(found: Result<T, Status>) -> Result<bool, Status> {
+    match found {
+        Ok(_) => Ok(false),
+        Err(status) if status.code == 404 => Ok(true),
+        Err(status) => Err(status),
+    }
+}
+
+/// A namespace that ended meanwhile, or an object that came meanwhile, is no failure.
+fn created<T>(result: Result<T, Status>) -> Result<(), Status> {
+    match result {
+        Err(status) if !matches!(status.code, 403 | 404 | 409) => Err(status),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,190 @@
+//! The rules of a custom resource, as its definition gives them.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use api_meta::object::ObjectExt;
+use api_meta::status::{Cause, Status};
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::future::BoxFuture;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use structural_schema::{Schema, SchemaError, number};
+
+use super::columns::{CellSource, cells};
+use crate::strategy::{Operation, Strategy, Write};
+
+/// The schema of a custom resource as clients are shown it.
+///
+/// Kept compressed: it is read once in a while, and there may be a thousand.
+#[derive(Clone)]
+pub struct PublishedSchema {
+    gzipped: Bytes,
+    digest: [u8; 32],
+}
+
+impl PublishedSchema {
+    pub fn new(schema: &Value) -> Self {
+        let json = schema.to_string();
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(json.as_bytes()).expect("writing to memory does not fail");
+        let gzipped = encoder.finish().expect("writing to memory does not fail").into();
+        Self { gzipped, digest: Sha256::digest(&json).into() }
+    }
+    /// Names the content.
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+    pub fn to_json(&self) -> Value {
+        let decoder = flate2::read::GzDecoder::new(self.gzipped.as_ref());
+        serde_json::from_reader(decoder).expect("compressed by new()")
+    }
+}
+
+/// Rules of one version of a custom resource.
+pub struct CustomStrategy {
+    group: String,
+    plural: String,
+    api_version: String,
+    storage_version: String,
+    schema: Schema,
+    published: PublishedSchema,
+    sources: Vec<CellSource>,
+    deprecation: Option<String>,
+    /// The definition is being deleted: nothing new may be created.
+    terminating: Arc<AtomicBool>,
+    /// Objects may have been stored under another schema.
+    rewrites: AtomicBool,
+    /// All objects are written in this version.
+    only_version: bool,
+}
+
+impl CustomStrategy {
+    /// Rules of `version`, an entry of `spec.versions` of the definition `crd`. While `terminating`
+    /// is set, nothing can be created.
+    ///
+    /// # Errors
+    /// A schema that validation would have refused.
+    pub fn new(
+        crd: &Value,
+        version: &Value,
+        sources: Vec<CellSource>,
+        terminating: Arc<AtomicBool>,
+    ) -> Result<Self, SchemaError> {
+        let schema = &version["schema"]["openAPIV3Schema"];
+        let spec = &crd["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let group = text(&spec["group"]);
+        let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let stored = versions.iter().find(|version| version["storage"] == true);
+        Ok(Self {
+            api_version: format!("{group}/{}", text(&version["name"])),
+            plural: text(&spec["names"]["plural"]),
+            storage_version: stored.map(|version| text(&version["name"])).unwrap_or_default(),
+            schema: Schema::compile(schema)?,
+            published: PublishedSchema::new(schema),
+            sources,
+            deprecation: deprecation(crd, version),
+            terminating,
+            rewrites: AtomicBool::new(versions.len() > 1 || crd.generation() != 1),
+            only_version: versions.len() == 1,
+            group,
+        })
+    }
+}
+
+/// The warning for using a deprecated version: the definition's own, or which version to use.
+fn deprecation(crd: &Value, version: &Value) -> Option<String> {
+    if version["deprecated"] != true {
+        return None;
+    }
+    if let Some(text) = version["deprecationWarning"].as_str() {
+        return Some(text.to_owned());
+    }
+    let (group, kind) = (crd["spec"]["group"].as_str()?, crd["spec"]["names"]["kind"].as_str()?);
+    let name = version["name"].as_str()?;
+    let served = crd["spec"]["versions"]
+        .as_array()?
+        .iter()
+        .filter(|other| other["served"] == true && other["deprecated"] != true);
+    let better = served
+        .filter_map(|other| other["name"].as_str())
+        .filter(|other| crate::catalog::compare_versions(other, name).is_gt())
+        .max_by(|a, b| crate::catalog::compare_versions(a, b));
+    let mut text = format!("{group}/{name} {kind} is deprecated");
+    if let Some(better) = better {
+        text.push_str(&format!("; use {group}/{better} {kind}"));
+    }
+    Some(text)
+}
+
+impl Strategy for CustomStrategy {
+    fn default(&self, object: &mut Value) {
+        number::canonicalize(object);
+        self.schema.default(object);
+    }
+
+    fn prune(&self, object: &mut Value) {
+        self.schema.prune(object);
+    }
+
+    fn unknown_fields(&self, object: &Value) -> Vec<String> {
+        self.schema.unknown_fields(object)
+    }
+
+    fn validate(&self, _write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        self.schema.validate(object, old)
+    }
+
+    fn admit<'a>(
+        &'a self,
+        write: &'a Write<'a>,
+        _object: Option<&'a mut Value>,
+        _old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        let terminating = self.terminating.load(Ordering::Acquire);
+        let refused = terminating && write.operation == Operation::Create;
+        let answer = if refused {
+            let text = "create not allowed while custom resource definition is terminating";
+            Err(Status::forbidden(&self.group, &self.plural, write.name, text))
+        } else {
+            Ok(())
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn on_read(&self, object: &mut Value) {
+        object["apiVersion"] = self.api_version.clone().into();
+        self.schema.prune(object);
+        self.schema.default(object);
+    }
+
+    fn rewrites_on_read(&self) -> bool {
+        self.rewrites.load(Ordering::Relaxed)
+    }
+
+    fn set_conforming(&self) {
+        if self.only_version {
+            self.rewrites.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn cells(&self, object: &Value, now: i64) -> Vec<Value> {
+        cells(&self.sources, object, now)
+    }
+
+    fn storage_version(&self) -> Option<&str> {
+        Some(&self.storage_version)
+    }
+
+    fn deprecation(&self) -> Option<&str> {
+        self.deprecation.as_deref()
+    }
+
+    fn published_schema(&self) -> Option<&PublishedSchema> {
+        Some(&self.published)
+    }
+}

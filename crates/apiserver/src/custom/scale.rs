@@ -1,0 +1,161 @@
+//! The scale subresource of a custom resource: a view on three of its fields.
+
+use std::sync::Weak;
+
+use api_meta::object::ObjectExt;
+use api_meta::status::Status;
+use futures::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use structural_schema::JsonPath;
+
+use crate::registry::{Registry, Target, WriteOptions};
+use crate::resource::{Call, Endpoint};
+use crate::strategy::Operation;
+
+/// What a scale subresource works on.
+pub struct ScaleTarget {
+    pub group: String,
+    pub version: String,
+    pub plural: String,
+    pub paths: ScalePaths,
+}
+
+/// Where the fields are.
+#[derive(Clone, Debug)]
+pub struct ScalePaths {
+    spec_replicas: Vec<String>,
+    status_replicas: Vec<String>,
+    selector: Option<Vec<String>>,
+}
+
+impl ScalePaths {
+    /// From `subresources.scale` of a version of a definition; `None` when there is none.
+    pub fn parse(scale: &Value) -> Option<Self> {
+        let path = |key: &str| JsonPath::parse(scale[key].as_str()?).ok()?.fields();
+        Some(Self {
+            spec_replicas: path("specReplicasPath")?,
+            status_replicas: path("statusReplicasPath")?,
+            selector: path("labelSelectorPath"),
+        })
+    }
+
+    /// The `Scale` of an object.
+    ///
+    /// # Errors
+    /// 500 when the wanted count is absent, as Kubernetes answers.
+    pub fn scale_of(&self, object: &Value) -> Result<Value, Status> {
+        let Some(replicas) = self.replicas(object) else {
+            let path = self.spec_replicas.join(".");
+            let text = format!("the spec replicas field \".{path}\" does not exist");
+            return Err(Status::internal(text));
+        };
+        Ok(self.scale_with(object, replicas))
+    }
+
+    /// The wanted count.
+    fn replicas(&self, object: &Value) -> Option<i64> {
+        at(object, &self.spec_replicas).and_then(Value::as_i64)
+    }
+
+    fn scale_with(&self, object: &Value, replicas: i64) -> Value {
+        let mut metadata = Map::new();
+        for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+            if let Some(value) = object["metadata"].get(key) {
+                metadata.insert(key.to_owned(), value.clone());
+            }
+        }
+        let spec = if replicas == 0 { json!({}) } else { json!({"replicas": replicas}) };
+        let current = at(object, &self.status_replicas).and_then(Value::as_i64).unwrap_or(0);
+        let mut status = json!({"replicas": current});
+        let selector = self.selector.as_ref().and_then(|path| at(object, path)?.as_str());
+        if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
+            status["selector"] = selector.into();
+        }
+        json!({
+            "kind": "Scale", "apiVersion": "autoscaling/v1",
+            "metadata": metadata, "spec": spec, "status": status,
+        })
+    }
+
+    /// Writes the count of a `Scale` into its object, and the resource version it was read at.
+    ///
+    /// # Errors
+    /// 400 for what is no count, 422 for a negative one.
+    pub fn apply(&self, scale: &Value, object: &mut Value) -> Result<(), Status> {
+        let wanted = &scale["spec"]["replicas"];
+        let replicas = match wanted {
+            Value::Null => 0,
+            value => value.as_i64().ok_or_else(|| {
+                Status::bad_request("scale has a spec.replicas that is not an integer")
+            })?,
+        };
+        if replicas < 0 {
+            let detail = "must be greater than or equal to 0";
+            let cause = api_meta::status::Cause::invalid("spec.replicas", wanted, detail);
+            return Err(Status::invalid("autoscaling", "Scale", object.name(), vec![cause]));
+        }
+        let version = scale.resource_version();
+        if !version.is_empty() {
+            object.set_meta("resourceVersion", version);
+        }
+        set(object, &self.spec_replicas, replicas.into());
+        Ok(())
+    }
+}
+
+fn at<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
+    path.iter().try_fold(object, |value, name| value.get(name))
+}
+
+/// Sets a nested field; objects on the way are made.
+fn set(object: &mut Value, path: &[String], value: Value) {
+    let mut place = object;
+    for name in path {
+        if !place.is_object() {
+            *place = Value::Object(Map::new());
+        }
+        place = &mut place[name.as_str()];
+    }
+    *place = value;
+}
+
+/// Reads and writes scales through the registry.
+pub struct ScaleEndpoint {
+    pub registry: Weak<Registry>,
+    pub target: ScaleTarget,
+}
+
+impl ScaleEndpoint {
+    async fn answer(&self, call: Call) -> Result<Value, Status> {
+        let gone = || Status::unavailable("the server is shutting down");
+        let registry = self.registry.upgrade().ok_or_else(gone)?;
+        let ScaleTarget { group, version, plural, paths } = &self.target;
+        let catalog = registry.catalog();
+        let resource = catalog.get(group, version, plural).ok_or_else(Status::unknown_resource)?;
+        let (namespace, name) = (call.namespace.as_str(), call.name.as_str());
+        if matches!(call.verb, "get" | "patch") {
+            let object = registry.get(resource, namespace, name).await?.value();
+            // A patch may be what sets the count.
+            return if call.verb == "patch" {
+                Ok(paths.scale_with(&object, paths.replicas(&object).unwrap_or(0)))
+            } else {
+                paths.scale_of(&object)
+            };
+        }
+        let target = Target { resource, namespace, name };
+        let change = |old: &Value| {
+            let mut new = old.clone();
+            paths.apply(&call.body, &mut new)?;
+            Ok(new)
+        };
+        let options = WriteOptions { dry_run: call.dry_run, ..WriteOptions::of(call.user.clone()) };
+        let written = registry.modify(&target, Operation::Update, &options, &change).await?;
+        paths.scale_of(&written.object.value())
+    }
+}
+
+impl Endpoint for ScaleEndpoint {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<(u16, Value), Status>> {
+        Box::pin(async move { self.answer(call).await.map(|scale| (200, scale)) })
+    }
+}

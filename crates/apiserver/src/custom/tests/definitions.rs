@@ -1,0 +1,195 @@
+//! What definitions may say, and what the server makes of them.
+
+use serde_json::{Value, json};
+
+use super::{created, established, recorded, write};
+use crate::attributes::UserInfo;
+use crate::custom::{CLEANUP_FINALIZER, DefinitionStrategy};
+use crate::strategy::{Operation, Strategy};
+
+fn refusals(crd: Value, old: Option<&Value>, operation: Operation) -> Vec<String> {
+    let user = UserInfo::default();
+    let causes = DefinitionStrategy.validate(&write(&user, operation), &crd, old);
+    causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
+}
+
+fn on_create(change: impl FnOnce(&mut Value)) -> Vec<String> {
+    let mut crd = recorded();
+    change(&mut crd);
+    refusals(created(crd), None, Operation::Create)
+}
+
+fn on_update(change: impl FnOnce(&mut Value)) -> Vec<String> {
+    let old = established(recorded());
+    let mut crd = old.clone();
+    change(&mut crd);
+    refusals(crd, Some(&old), Operation::Update)
+}
+
+#[test]
+fn names_and_conversion_are_defaulted() {
+    let crd = created(recorded());
+    let names = &crd["spec"]["names"];
+    assert_eq!((&names["singular"], &names["listKind"]), (&json!("foo"), &json!("FooList")));
+    assert_eq!(crd["spec"]["conversion"], json!({"strategy": "None"}));
+    assert_eq!(crd["status"]["storedVersions"], json!(["v1"]));
+    assert_eq!(crd["status"]["acceptedNames"], json!({"plural": "", "kind": ""}));
+}
+
+#[test]
+fn the_recorded_definition_is_accepted() {
+    assert_eq!(on_create(|_| {}), [""; 0]);
+    assert_eq!(on_update(|_| {}), [""; 0]);
+}
+
+#[test]
+fn unknown_fields_of_definitions_are_found_inside_schemas_too() {
+    let mut crd = recorded();
+    crd["spec"]["odd"] = 1.into();
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["xml"] = 1.into();
+    let unknown = ["spec.odd", "spec.versions[0].schema.openAPIV3Schema.properties.spec.xml"];
+    assert_eq!(DefinitionStrategy.unknown_fields(&crd), unknown);
+    DefinitionStrategy.prune(&mut crd);
+    assert_eq!(crd, recorded());
+}
+
+#[test]
+fn names_and_group_are_checked() {
+    assert_eq!(
+        on_create(|crd| crd["metadata"]["name"] = "x.ex.org".into()),
+        ["metadata.name: Invalid value: \"x.ex.org\": must be spec.names.plural+\".\"+spec.group"]
+    );
+    assert_eq!(
+        on_create(|crd| {
+            crd["metadata"]["name"] = "foos.ex".into();
+            crd["spec"]["group"] = "ex".into();
+        }),
+        ["spec.group: Invalid value: \"ex\": should be a domain with at least one dot"]
+    );
+    assert_eq!(on_create(|crd| crd["spec"]["scope"] = "".into()), ["spec.scope: Required value"]);
+    assert_eq!(
+        on_create(|crd| {
+            crd["metadata"]["name"] = "foos.foo.k8s.io".into();
+            crd["spec"]["group"] = "foo.k8s.io".into();
+        }),
+        ["metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups \
+             must have approval annotation \"api-approved.kubernetes.io\", see \
+             https://github.com/kubernetes/enhancements/pull/1111"]
+    );
+}
+
+#[test]
+fn versions_are_checked() {
+    assert_eq!(
+        on_create(|crd| {
+            crd["spec"]["versions"][0].as_object_mut().unwrap().remove("schema");
+        }),
+        [
+            "spec.versions[0].schema.openAPIV3Schema: Required value",
+            "spec.versions[0].selectableFields: Invalid value: \"\": may only be set when \
+             `version.schema.openAPIV3Schema` is not included",
+        ]
+    );
+    assert_eq!(
+        on_create(|crd| crd["spec"]["preserveUnknownFields"] = true.into()),
+        [
+            "spec.preserveUnknownFields: Invalid value: true: must be false in order to use \
+             defaults in the schema",
+            "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set \
+             x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
+        ]
+    );
+    assert_eq!(
+        on_create(|crd| {
+            let fields = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            fields["properties"]["foo"] = json!({});
+        }),
+        ["spec.versions[0].schema.openAPIV3Schema.properties[foo].type: Required value: must not \
+          be empty for specified object fields"]
+    );
+    let two = on_create(|crd| crd["spec"]["versions"][1]["storage"] = true.into());
+    assert!(two[0].ends_with("must have exactly one version marked as storage version"), "{two:?}");
+    assert_eq!(
+        on_create(|crd| {
+            crd["spec"]["versions"][0]["selectableFields"][0]["jsonPath"] = ".spec.none".into();
+            crd["spec"]["versions"][0]["subresources"]["scale"]["specReplicasPath"] = ".x".into();
+            crd["spec"]["versions"][0]["additionalPrinterColumns"][0]["type"] = "text".into();
+        }),
+        [
+            "spec.versions[0].additionalPrinterColumns[0].type: Unsupported value: \"text\": \
+             supported values: \"boolean\", \"date\", \"integer\", \"number\", \"string\"",
+            "spec.versions[0].selectableFields[0].jsonPath: Invalid value: \".spec.none\": is an \
+             invalid path: does not refer to a valid field",
+            "spec.versions[0].subresources.scale.specReplicasPath: Invalid value: \".x\": should \
+             be a json path under .spec",
+        ]
+    );
+}
+
+#[test]
+fn what_instances_depend_on_cannot_change() {
+    assert_eq!(
+        on_update(|crd| crd["spec"]["group"] = "ex2.org".into()),
+        ["spec.group: Invalid value: \"ex2.org\": field is immutable"]
+    );
+    assert_eq!(
+        on_update(|crd| crd["spec"]["scope"] = "Cluster".into()),
+        ["spec.scope: Invalid value: \"Cluster\": field is immutable"]
+    );
+    assert_eq!(
+        on_update(|crd| crd["spec"]["names"]["kind"] = "Foo2".into()),
+        ["spec.names.kind: Invalid value: \"Foo2\": field is immutable"]
+    );
+    assert_eq!(on_update(|crd| crd["spec"]["names"]["shortNames"] = json!(["f"])), [""; 0]);
+}
+
+#[test]
+fn stored_versions_stay_in_the_definition() {
+    let user = UserInfo::default();
+    let mut old = established(recorded());
+    old["spec"]["versions"][0]["storage"] = false.into();
+    old["spec"]["versions"][1]["storage"] = true.into();
+    let before = old.clone();
+    DefinitionStrategy.prepare(&write(&user, Operation::Update), &mut old, Some(&before));
+    assert_eq!(old["status"]["storedVersions"], json!(["v1", "v1beta1"]));
+    let mut crd = old.clone();
+    crd["spec"]["versions"].as_array_mut().unwrap().remove(0);
+    assert_eq!(
+        refusals(crd.clone(), Some(&old), Operation::Update),
+        ["status.storedVersions[0]: Invalid value: \"v1\": missing from spec.versions; v1 was \
+          previously a storage version, and must remain in spec.versions until a storage \
+          migration ensures no data remains persisted in v1 and removes v1 from \
+          status.storedVersions"]
+    );
+    // After a migration, clients prune the list through status.
+    let mut pruned = old.clone();
+    pruned["status"]["storedVersions"] = json!(["v1beta1"]);
+    assert_eq!(refusals(pruned.clone(), Some(&old), Operation::UpdateStatus), [""; 0]);
+    crd["status"]["storedVersions"] = json!(["v1beta1"]);
+    assert_eq!(refusals(crd, Some(&pruned), Operation::Update), [""; 0]);
+}
+
+#[test]
+fn deleting_holds_a_definition_for_its_instances() {
+    let user = UserInfo::default();
+    let write = write(&user, Operation::Delete);
+    let old = established(recorded());
+    let mut marked = old.clone();
+    marked["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    DefinitionStrategy.prepare(&write, &mut marked, Some(&old));
+    assert_eq!(marked["metadata"]["finalizers"], json!([CLEANUP_FINALIZER]));
+    // Once cleaned up, another delete does not hold it again.
+    let mut cleaned = marked.clone();
+    cleaned["metadata"]["finalizers"] = json!([]);
+    let before = cleaned.clone();
+    DefinitionStrategy.prepare(&write, &mut cleaned, Some(&before));
+    assert_eq!(cleaned, before);
+}
+
+#[test]
+fn cells_of_definitions() {
+    let mut crd = recorded();
+    crd["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+    let cells = DefinitionStrategy.cells(&crd, 0);
+    assert_eq!(cells, [json!("foos.ex.org"), json!("2026-01-01T00:00:00Z")]);
+}

@@ -1,0 +1,309 @@
+//! Discovery: the documents that say what is served. Pure functions of the catalog.
+//!
+//! [`legacy`] has one document for each group and version, [`aggregated`] all in one.
+//! [`Aggregated`] answers carry an ETag, because kubectl keeps them on disk.
+
+#[cfg(test)]
+mod tests;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256, Sha512};
+
+use crate::catalog::Catalog;
+use crate::resource::{Backend, Resource, Subresource};
+
+/// Media type of aggregated answers; clients decide by its parameters how to read the body.
+pub const AGGREGATED_MEDIA_TYPE: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Groups in the order of preference; all others follow by name.
+const GROUP_ORDER: [&str; 20] = [
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+];
+
+/// Why there is no document at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// No such path: plain text.
+    Path,
+    /// An unknown version of a group with built-in resources: a Status.
+    Version,
+}
+
+/// An aggregated document.
+#[derive(Clone, Debug)]
+pub struct Aggregated {
+    pub body: Bytes,
+    /// With its quotes.
+    pub etag: String,
+}
+
+/// The legacy document at `/api`, `/apis`, `/apis/<group>`, `/api/v1` or `/apis/<group>/<version>`.
+///
+/// `host` is where the client reached the server.
+pub fn legacy(catalog: &Catalog, path: &str, host: &str) -> Result<Value, Absent> {
+    let mut parts = path.trim_matches('/').split('/');
+    match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some("api"), None, ..) => Ok(json!({
+            "kind": "APIVersions",
+            "versions": catalog.versions(""),
+            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": host}],
+        })),
+        (Some("api"), Some(version), None, _) => resource_list(catalog, "", version),
+        (Some("apis"), None, ..) => {
+            let groups: Vec<Value> =
+                groups(catalog).into_iter().map(|name| group(catalog, name)).collect();
+            Ok(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+        }
+        (Some("apis"), Some(name), None, _) if is_group(catalog, name) => {
+            let mut document = group(catalog, name);
+            document["kind"] = "APIGroup".into();
+            document["apiVersion"] = "v1".into();
+            Ok(document)
+        }
+        (Some("apis"), Some(name), Some(version), None) if is_group(catalog, name) => {
+            resource_list(catalog, name, version)
+        }
+        _ => Err(Absent::Path),
+    }
+}
+
+/// The aggregated document at `/api` (`core`) or `/apis`.
+pub fn aggregated(catalog: &Catalog, core: bool) -> Aggregated {
+    let names = if core { vec![""] } else { groups(catalog) };
+    let items: Vec<Value> = names
+        .into_iter()
+        .filter(|name| catalog.has_group(name))
+        .map(|name| aggregated_group(catalog, name))
+        .collect();
+    let mut document = json!({"metadata": {}, "items": items});
+    let digest = Sha512::digest(document.to_string());
+    document["kind"] = "APIGroupDiscoveryList".into();
+    document["apiVersion"] = "apidiscovery.k8s.io/v2".into();
+    Aggregated { body: format!("{document}\n").into(), etag: format!("\"{}\"", hex(&digest)) }
+}
+
+/// The document at `/version`: `git_version` is `v1.36.3` or longer.
+pub fn version(git_version: &str) -> Value {
+    let (major, minor) = version_numbers(git_version);
+    let before = minor.parse::<u32>().unwrap_or_default().saturating_sub(1).to_string();
+    json!({
+        "major": major, "minor": minor,
+        "emulationMajor": major, "emulationMinor": minor,
+        "minCompatibilityMajor": major, "minCompatibilityMinor": before,
+        "gitVersion": git_version, "gitCommit": "", "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, go_architecture()),
+    })
+}
+
+/// Major and minor number of a version such as `v1.36.3+x`.
+pub fn version_numbers(git_version: &str) -> (&str, &str) {
+    let mut parts = git_version.trim_start_matches('v').split(['.', '-', '+']);
+    (parts.next().unwrap_or("1"), parts.next().unwrap_or("0"))
+}
+
+/// The document at `/`: every path there is something at.
+pub fn paths(catalog: &Catalog) -> Value {
+    let mut paths: Vec<String> = ["/api", "/apis", "/apis/", "/healthz", "/livez", "/readyz"]
+        .into_iter()
+        .chain(["/openapi/v2", "/openapi/v3", "/version"])
+        .map(str::to_owned)
+        .collect();
+    for name in catalog.groups() {
+        if !name.is_empty() {
+            paths.push(format!("/apis/{name}"));
+        }
+        for version in catalog.versions(name) {
+            let path = if name.is_empty() {
+                format!("/api/{version}")
+            } else {
+                format!("/apis/{name}/{version}")
+            };
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    json!({"paths": paths})
+}
+
+/// Upper-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
+}
+
+fn go_architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+fn is_group(catalog: &Catalog, name: &str) -> bool {
+    !name.is_empty() && catalog.has_group(name)
+}
+
+/// Named groups, most preferred first.
+fn groups(catalog: &Catalog) -> Vec<&str> {
+    let rank = |name: &&str| {
+        let place = GROUP_ORDER.iter().position(|known| known == name);
+        place.unwrap_or(GROUP_ORDER.len())
+    };
+    let mut names: Vec<&str> = catalog.groups().filter(|name| !name.is_empty()).collect();
+    // The catalog has them by name, and the sort keeps that order among equals.
+    names.sort_by_key(rank);
+    names
+}
+
+fn group(catalog: &Catalog, name: &str) -> Value {
+    let entry =
+        |version: &str| json!({"groupVersion": format!("{name}/{version}"), "version": version});
+    let versions = catalog.versions(name);
+    json!({
+        "name": name,
+        "versions": versions.iter().map(|version| entry(version)).collect::<Vec<_>>(),
+        "preferredVersion": versions.first().map(|version| entry(version)),
+    })
+}
+
+fn resource_list(catalog: &Catalog, group: &str, version: &str) -> Result<Value, Absent> {
+    if !catalog.has_version(group, version) {
+        let built_in = catalog.all().any(|resource| resource.group == group && !resource.custom);
+        return Err(if built_in { Absent::Version } else { Absent::Path });
+    }
+    let mut entries = Vec::new();
+    for resource in catalog.resources(group, version) {
+        entries.push(legacy_resource(resource));
+        let subresources = sorted_subresources(resource);
+        entries.extend(subresources.into_iter().map(|sub| legacy_subresource(resource, sub)));
+    }
+    let group_version =
+        if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let mut document = json!({
+        "kind": "APIResourceList", "groupVersion": group_version, "resources": entries,
+    });
+    if !group.is_empty() {
+        document["apiVersion"] = "v1".into();
+    }
+    Ok(document)
+}
+
+fn legacy_resource(resource: &Resource) -> Value {
+    let mut entry = json!({
+        "name": resource.plural, "singularName": resource.singular,
+        "namespaced": resource.namespaced, "kind": resource.kind, "verbs": resource.verbs,
+    });
+    let map = entry.as_object_mut().expect("made an object above");
+    insert_names(resource, map);
+    if matches!(resource.backend, Backend::Stored { .. }) {
+        map.insert("storageVersionHash".to_owned(), storage_version_hash(resource).into());
+    }
+    entry
+}
+
+fn insert_names(resource: &Resource, map: &mut Map<String, Value>) {
+    for (key, list) in [("shortNames", &resource.short_names), ("categories", &resource.categories)]
+    {
+        if !list.is_empty() {
+            map.insert(key.to_owned(), list.clone().into());
+        }
+    }
+}
+
+/// Names the version in which objects are stored: storage migrators watch it.
+fn storage_version_hash(resource: &Resource) -> String {
+    let version = resource.strategy.storage_version().unwrap_or(&resource.version);
+    let name = format!("{}/{version}/{}", resource.group, resource.kind);
+    STANDARD.encode(&Sha256::digest(name)[..8])
+}
+
+fn sorted_subresources(resource: &Resource) -> Vec<&Subresource> {
+    let mut subresources: Vec<&Subresource> = resource.subresources.iter().collect();
+    if !resource.custom {
+        subresources.sort_by_key(|sub| sub.name);
+    }
+    subresources
+}
+
+fn legacy_subresource(resource: &Resource, sub: &Subresource) -> Value {
+    let mut entry = json!({
+        "name": format!("{}/{}", resource.plural, sub.name), "singularName": "",
+        "namespaced": resource.namespaced, "kind": resource.kind, "verbs": sub.verbs,
+    });
+    if let Some((group, version, kind)) = sub.gvk {
+        entry["kind"] = kind.into();
+        if (group, version) != (resource.group.as_str(), resource.version.as_str()) {
+            entry["group"] = group.into();
+            entry["version"] = version.into();
+        }
+    }
+    entry
+}
+
+fn aggregated_group(catalog: &Catalog, name: &str) -> Value {
+    let versions: Vec<Value> = catalog
+        .versions(name)
+        .into_iter()
+        .map(|version| {
+            let resources: Vec<Value> =
+                catalog.resources(name, version).map(|r| aggregated_resource(r)).collect();
+            json!({"version": version, "resources": resources, "freshness": "Current"})
+        })
+        .collect();
+    let metadata = if name.is_empty() { json!({}) } else { json!({"name": name}) };
+    json!({"metadata": metadata, "versions": versions})
+}
+
+fn aggregated_resource(resource: &Resource) -> Value {
+    // Built-in kinds leave out what the enclosing document says; custom ones spell it out.
+    let (group, version) = match resource.custom {
+        true => (resource.group.as_str(), resource.version.as_str()),
+        false => ("", ""),
+    };
+    let own = json!({"group": group, "version": version, "kind": resource.kind});
+    let mut entry = json!({
+        "resource": resource.plural, "responseKind": own,
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular, "verbs": resource.verbs,
+    });
+    insert_names(resource, entry.as_object_mut().expect("made an object above"));
+    let subresources: Vec<Value> = sorted_subresources(resource)
+        .into_iter()
+        .map(|sub| {
+            let kind = match sub.gvk {
+                Some((group, version, kind)) => {
+                    json!({"group": group, "version": version, "kind": kind})
+                }
+                None => own.clone(),
+            };
+            json!({"subresource": sub.name, "responseKind": kind, "verbs": sub.verbs})
+        })
+        .collect();
+    if !subresources.is_empty() {
+        entry["subresources"] = subresources.into();
+    }
+    entry
+}

@@ -1,0 +1,102 @@
+//! One resource request, after it was authorised: which handler takes it.
+
+mod delete;
+mod options;
+mod present;
+mod read;
+mod watching;
+mod write;
+
+use std::sync::Arc;
+
+use api_meta::status::Status;
+use http::{Response, request};
+
+use crate::body::respond::Body;
+use crate::registry::Registry;
+use crate::request::{Query, RequestInfo};
+use crate::resource::{Backend, Resource, Subresource};
+use crate::{attributes::UserInfo, server::Inbound};
+
+pub(crate) use write::add_warnings;
+
+/// Everything a handler needs.
+pub struct Context<'a> {
+    pub registry: &'a Arc<Registry>,
+    pub resource: Arc<Resource>,
+    pub info: &'a RequestInfo,
+    pub query: &'a Query,
+    pub parts: &'a request::Parts,
+    pub user: &'a UserInfo,
+}
+
+/// Answers a resource request.
+pub async fn handle(context: Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
+    let resource = context.resource.clone();
+    let info = context.info;
+    if context.parts.method == http::Method::HEAD {
+        return Err(Status::method_not_allowed());
+    }
+    if resource.namespaced && info.namespace.is_empty() && needs_namespace(info.verb) {
+        return Err(Status::method_not_allowed());
+    }
+    if !info.subresource.is_empty() {
+        let subresource =
+            resource.subresource(&info.subresource).ok_or_else(|| unknown_subresource(&context))?;
+        return call_subresource(&context, subresource, body).await;
+    }
+    if let Backend::Computed(endpoint) = &resource.backend {
+        if info.verb != "create" {
+            return Err(Status::method_not_allowed());
+        }
+        return write::call_endpoint(&context, endpoint, body).await;
+    }
+    if !resource.verbs.contains(&info.verb) {
+        return Err(Status::method_not_allowed());
+    }
+    match info.verb {
+        "get" => read::get(&context).await,
+        "list" => read::list(&context).await,
+        "watch" => watching::watch(&context).await,
+        "create" => write::create(&context, body).await,
+        "update" => write::update(&context, body).await,
+        "patch" => write::patch(&context, body).await,
+        "delete" => delete::one(&context, body).await,
+        "deletecollection" => delete::collection(&context, body).await,
+        _ => Err(Status::method_not_allowed()),
+    }
+}
+
+fn needs_namespace(verb: &str) -> bool {
+    !matches!(verb, "list" | "watch" | "deletecollection")
+}
+
+/// A custom resource's missing subresource names the object; a built-in's is an unknown path.
+fn unknown_subresource(context: &Context<'_>) -> Status {
+    let resource = &context.resource;
+    if resource.custom {
+        Status::not_found(&resource.group, &resource.plural, &context.info.name)
+    } else {
+        Status::unknown_resource()
+    }
+}
+
+async fn call_subresource(
+    context: &Context<'_>,
+    subresource: &Subresource,
+    body: Inbound,
+) -> Result<Response<Body>, Status> {
+    use crate::resource::SubresourceHandler;
+    if !subresource.verbs.contains(&context.info.verb) {
+        return Err(Status::method_not_allowed());
+    }
+    match (&subresource.handler, context.info.verb) {
+        (SubresourceHandler::Endpoint(endpoint), _) => {
+            write::call_endpoint(context, endpoint, body).await
+        }
+        (_, "get") => read::get(context).await,
+        (_, "update") => write::update(context, body).await,
+        (_, "patch") => write::patch(context, body).await,
+        _ => Err(Status::method_not_allowed()),
+    }
+}

@@ -1,0 +1,135 @@
+//! DELETE of one object and of a collection.
+
+use api_meta::status::{Cause, Status, StatusDetails};
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::{Context, options, present, write};
+use crate::body::negotiate::{self, Offer};
+use crate::body::respond::{self, Body};
+use crate::registry::{DeleteOptions, Deleted, Propagation, Target};
+use crate::server::Inbound;
+
+pub async fn one(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
+    let headers = &context.parts.headers;
+    let accepted = negotiate::accept(headers, context.query.get("pretty"), Offer::Object)?;
+    let (delete, dry_run) = delete_options(context, body).await?;
+    let options = write::plain_options(context, dry_run);
+    let target = write::target(context);
+    match context.registry.delete(&target, &delete, &options).await? {
+        Deleted::Terminating(object) => {
+            present::object(&context.resource, &object, StatusCode::OK, accepted, context.query)
+        }
+        Deleted::Gone(object) if context.resource.rules.delete_returns_object => {
+            present::object(&context.resource, &object, StatusCode::OK, accepted, context.query)
+        }
+        Deleted::Gone(object) => {
+            let mut status = Status::new(200, "", "");
+            status.details = Some(Box::new(StatusDetails {
+                name: context.info.name.clone(),
+                group: context.resource.group.clone(),
+                kind: context.resource.plural.clone(),
+                uid: object.uid.to_string(),
+                ..StatusDetails::default()
+            }));
+            Ok(respond::value(StatusCode::OK, accepted, &status.to_json()))
+        }
+    }
+}
+
+/// Deletes what the selectors take and answers the list of it. Objects already gone are passed over.
+pub async fn collection(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
+    let headers = &context.parts.headers;
+    let accepted = negotiate::accept(headers, context.query.get("pretty"), Offer::Plain)?;
+    let wanted = options::list_query(context)?;
+    let (delete, dry_run) = delete_options(context, body).await?;
+    let options = write::plain_options(context, dry_run);
+    let list = context.registry.list(&context.resource, &wanted).await?;
+    let mut items = Vec::with_capacity(list.items.len());
+    for object in &list.items {
+        let target = Target {
+            resource: &context.resource,
+            namespace: &object.namespace,
+            name: &object.name,
+        };
+        match context.registry.delete(&target, &delete, &options).await {
+            Ok(Deleted::Gone(object) | Deleted::Terminating(object)) => {
+                items.push(present::served_tree(&context.resource, &object));
+            }
+            Err(status) if status.code == 404 => {}
+            Err(status) => return Err(status),
+        }
+    }
+    let mut metadata = json!({ "resourceVersion": list.revision.to_string() });
+    if let Some(token) = &list.continue_token {
+        metadata["continue"] = token.clone().into();
+    }
+    let value = present::value_list(&context.resource, items, metadata);
+    Ok(respond::value(StatusCode::OK, accepted, &value))
+}
+
+/// From the body when there is one, else from the query.
+async fn delete_options(
+    context: &Context<'_>,
+    body: Inbound,
+) -> Result<(DeleteOptions, bool), Status> {
+    let body = write::read_body(context, body).await?.map(|decoded| decoded.value);
+    if let Some(body) = &body {
+        let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
+        if !body.is_object() || kind != "DeleteOptions" {
+            return Err(Status::bad_request(format!(
+                "the body of a delete must be DeleteOptions, not {kind}"
+            )));
+        }
+    }
+    let dry_run = options::delete_dry_run(context.query, body.as_ref())?;
+    let text = |field: &str| -> Value {
+        match &body {
+            Some(body) => body[field].clone(),
+            None => context.query.get(field).map_or(Value::Null, Value::from),
+        }
+    };
+    let grace_seconds = match text("gracePeriodSeconds") {
+        Value::Number(number) => number.as_i64(),
+        Value::String(text) => Some(text.parse().map_err(|_| {
+            Status::bad_request(format!("gracePeriodSeconds={text} is not a number"))
+        })?),
+        _ => None,
+    };
+    let precondition = |field: &str| {
+        body.as_ref().and_then(|b| b["preconditions"][field].as_str()).map(str::to_owned)
+    };
+    let delete = DeleteOptions {
+        propagation: propagation(&text("propagationPolicy"), &text("orphanDependents"))?,
+        // A negative period means one second.
+        grace_seconds: grace_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds }),
+        uid: precondition("uid"),
+        resource_version: precondition("resourceVersion"),
+    };
+    Ok((delete, dry_run))
+}
+
+fn propagation(policy: &Value, orphan: &Value) -> Result<Option<Propagation>, Status> {
+    let orphan = match orphan {
+        Value::Bool(orphan) => Some(*orphan),
+        Value::String(text) => Some(text == "true"),
+        _ => None,
+    };
+    let policy = policy.as_str().filter(|policy| !policy.is_empty());
+    match (policy, orphan) {
+        (Some(_), Some(_)) => {
+            let text = "orphanDependents and deletionPropagation cannot be both set";
+            let cause = Cause::invalid("propagationPolicy", &policy.into(), text);
+            Err(options::invalid_delete(vec![cause]))
+        }
+        (None, Some(true)) | (Some("Orphan"), None) => Ok(Some(Propagation::Orphan)),
+        (None, Some(false)) | (Some("Background"), None) => Ok(Some(Propagation::Background)),
+        (Some("Foreground"), None) => Ok(Some(Propagation::Foreground)),
+        (None, None) => Ok(None),
+        (Some(other), None) => {
+            let supported = ["Foreground", "Background", "Orphan", "nil"];
+            let cause = Cause::not_supported("propagationPolicy", &other.into(), &supported);
+            Err(options::invalid_delete(vec![cause]))
+        }
+    }
+}

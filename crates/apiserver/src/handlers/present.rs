@@ -1,0 +1,231 @@
+//! Objects in the form the client asked for: as they are, as Table, as metadata alone.
+
+use std::sync::Arc;
+
+use api_meta::object::ObjectExt;
+use api_meta::status::Status;
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use crate::body::negotiate::{Accepted, Format, Transform};
+use crate::body::respond::{self, Body};
+use crate::registry::List;
+use crate::request::Query;
+use crate::resource::Resource;
+use crate::stored::Stored;
+
+/// What a Table row carries of its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncludeObject {
+    None,
+    Metadata,
+    Object,
+}
+
+pub fn include_object(query: &Query) -> Result<IncludeObject, Status> {
+    match query.text("includeObject") {
+        "" | "Metadata" => Ok(IncludeObject::Metadata),
+        "None" => Ok(IncludeObject::None),
+        "Object" => Ok(IncludeObject::Object),
+        other => Err(Status::bad_request(format!("unrecognized includeObject value: \"{other}\""))),
+    }
+}
+
+/// Whether stored bytes are already what this resource serves.
+pub fn served_as_stored(resource: &Resource) -> bool {
+    !resource.custom && !resource.strategy.rewrites_on_read()
+}
+
+/// The JSON of an object in the resource's version.
+pub fn served_bytes(resource: &Resource, object: &Stored) -> Bytes {
+    if served_as_stored(resource) || !needs_rewrite(resource, object) {
+        return object.bytes.clone();
+    }
+    let mut value = object.value();
+    crate::registry::bring_to_version(resource, &mut value);
+    crate::stored::to_bytes(&value)
+}
+
+fn needs_rewrite(resource: &Resource, object: &Stored) -> bool {
+    if resource.strategy.rewrites_on_read() {
+        return true;
+    }
+    // Keys are sorted, so the version is the first member.
+    let head = format!("{{\"apiVersion\":\"{}\"", resource.api_version());
+    !object.bytes.starts_with(head.as_bytes())
+}
+
+pub fn served_tree(resource: &Resource, object: &Stored) -> Value {
+    let mut value = object.value();
+    crate::registry::bring_to_version(resource, &mut value);
+    value
+}
+
+/// One object as an answer.
+pub fn object(
+    resource: &Resource,
+    object: &Arc<Stored>,
+    code: StatusCode,
+    accepted: Accepted,
+    query: &Query,
+) -> Result<Response<Body>, Status> {
+    match accepted.transform {
+        Transform::Table(version) => {
+            let include = include_object(query)?;
+            let mut table = table_head(resource, version);
+            table["metadata"]["resourceVersion"] = object.revision.to_string().into();
+            table["rows"] = vec![row(resource, object, include, unix_now())].into();
+            Ok(respond::value(code, accepted, &table))
+        }
+        Transform::PartialObjectMetadata(version) => {
+            let bytes = partial_metadata(object, version, true);
+            Ok(respond::bytes(code, accepted, bytes))
+        }
+        _ => Ok(respond::bytes(code, accepted, served_bytes(resource, object))),
+    }
+}
+
+/// Metadata alone; inside a list without type.
+pub fn partial_metadata(object: &Stored, version: &str, typed: bool) -> Bytes {
+    let metadata = object.metadata_json();
+    let mut bytes = BytesMut::with_capacity(metadata.len() + 80);
+    bytes.put_slice(b"{");
+    if typed {
+        let head =
+            format!("\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/{version}\",");
+        bytes.put_slice(head.as_bytes());
+    }
+    bytes.put_slice(b"\"metadata\":");
+    bytes.put_slice(metadata.as_bytes());
+    bytes.put_slice(b"}");
+    bytes.freeze()
+}
+
+pub fn unix_now() -> i64 {
+    jiff::Timestamp::now().as_second()
+}
+
+/// A Table without rows.
+pub fn table_head(resource: &Resource, version: &str) -> Value {
+    let columns: Vec<Value> = resource
+        .columns
+        .iter()
+        .map(|column| {
+            json!({
+                "name": column.name,
+                "type": column.kind,
+                "format": column.format,
+                "description": column.description,
+                "priority": column.priority,
+            })
+        })
+        .collect();
+    json!({
+        "kind": "Table",
+        "apiVersion": format!("meta.k8s.io/{version}"),
+        "metadata": {},
+        "columnDefinitions": columns,
+        "rows": [],
+    })
+}
+
+pub fn row(resource: &Resource, object: &Stored, include: IncludeObject, now: i64) -> Value {
+    let tree = served_tree(resource, object);
+    let cells = resource.strategy.cells(&tree, now);
+    let object = match include {
+        IncludeObject::None => Value::Null,
+        IncludeObject::Object => tree,
+        IncludeObject::Metadata => json!({
+            "kind": "PartialObjectMetadata",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": tree["metadata"],
+        }),
+    };
+    json!({ "cells": cells, "object": object })
+}
+
+fn list_metadata(list: &List) -> Value {
+    let mut metadata = json!({ "resourceVersion": list.revision.to_string() });
+    if let Some(token) = &list.continue_token {
+        metadata["continue"] = token.clone().into();
+    }
+    if let Some(remaining) = list.remaining {
+        metadata["remainingItemCount"] = remaining.into();
+    }
+    metadata
+}
+
+/// A list as an answer.
+pub fn list(
+    resource: &Resource,
+    list: &List,
+    accepted: Accepted,
+    request: &http::HeaderMap,
+    query: &Query,
+) -> Result<Response<Body>, Status> {
+    let bytes = match accepted.transform {
+        Transform::Table(version) => {
+            let include = include_object(query)?;
+            let mut table = table_head(resource, version);
+            table["metadata"] = list_metadata(list);
+            let now = unix_now();
+            let rows = list.items.iter().map(|object| row(resource, object, include, now));
+            table["rows"] = rows.collect::<Vec<_>>().into();
+            crate::stored::to_bytes(&table)
+        }
+        Transform::PartialObjectMetadataList(version) => {
+            joined("PartialObjectMetadataList", &format!("meta.k8s.io/{version}"), list, |object| {
+                partial_metadata(object, version, true)
+            })
+        }
+        _ => joined(&resource.list_kind, &resource.api_version(), list, |object| {
+            served_bytes(resource, object)
+        }),
+    };
+    let response = respond::bytes(StatusCode::OK, accepted, bytes.clone());
+    if accepted.format == Format::Json && !accepted.pretty {
+        return Ok(respond::maybe_gzip(request, response, bytes));
+    }
+    Ok(response)
+}
+
+/// A list's JSON from its items' JSON.
+fn joined(
+    kind: &str,
+    api_version: &str,
+    list: &List,
+    item: impl Fn(&Arc<Stored>) -> Bytes,
+) -> Bytes {
+    let size: usize = list.items.iter().map(|object| object.bytes.len() + 1).sum();
+    let mut bytes = BytesMut::with_capacity(size + 256);
+    let head = format!(
+        "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{},\"items\":[",
+        list_metadata(list)
+    );
+    bytes.put_slice(head.as_bytes());
+    for (index, object) in list.items.iter().enumerate() {
+        if index > 0 {
+            bytes.put_u8(b',');
+        }
+        bytes.put_slice(&item(object));
+    }
+    bytes.put_slice(b"]}\n");
+    bytes.freeze()
+}
+
+/// The list form of trees that are no longer stored (deletecollection).
+pub fn value_list(resource: &Resource, items: Vec<Value>, metadata: Value) -> Value {
+    let mut items = items;
+    for item in &mut items {
+        if item.api_version().is_empty() {
+            item["apiVersion"] = resource.api_version().into();
+        }
+    }
+    json!({
+        "kind": resource.list_kind,
+        "apiVersion": resource.api_version(),
+        "metadata": metadata,
+        "items": items,
+    })
+}

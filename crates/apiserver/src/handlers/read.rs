@@ -1,0 +1,26 @@
+//! GET of one object and of a collection.
+
+use api_meta::status::Status;
+use http::{Response, StatusCode};
+
+use super::{Context, options, present};
+use crate::body::negotiate::{self, Offer};
+use crate::body::respond::Body;
+
+pub async fn get(context: &Context<'_>) -> Result<Response<Body>, Status> {
+    let (info, query) = (context.info, context.query);
+    let accepted = negotiate::accept(&context.parts.headers, query.get("pretty"), Offer::Object)?;
+    let version = options::get_version(query)?;
+    let object =
+        context.registry.get_at(&context.resource, &info.namespace, &info.name, version).await?;
+    present::object(&context.resource, &object, StatusCode::OK, accepted, query)
+}
+
+pub async fn list(context: &Context<'_>) -> Result<Response<Body>, Status> {
+    let query = context.query;
+    let headers = &context.parts.headers;
+    let accepted = negotiate::accept(headers, query.get("pretty"), Offer::List)?;
+    let wanted = options::list_query(context)?;
+    let list = context.registry.list(&context.resource, &wanted).await?;
+    present::list(&context.resource, &list, accepted, headers, query)
+}

@@ -1,0 +1,363 @@
+//! Watches: the present state, then each change as it comes, in the client's form.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_meta::status::Status;
+use bytes::Bytes;
+use futures::StreamExt;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+use storage::{Revision, StorageError, WatchItem};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::options::WatchQuery;
+use super::present::{self, IncludeObject};
+use super::{Context, options};
+use crate::body::negotiate::{self, Format, Offer, Transform};
+use crate::body::respond::{self, Body};
+use crate::cache::{Cache, CacheEvent, Change, Since, watch_frame};
+use crate::registry::{Registry, key_prefix, matches};
+use crate::resource::Resource;
+use crate::stored::Stored;
+
+/// Pause between bookmarks.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// A last bookmark is sent this long before the watch's deadline.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// Longest catch-up from storage when a watch begins before the cache's history.
+const CATCH_UP_MAX: Duration = Duration::from_secs(10);
+/// Frames put together into one chunk.
+const CHUNK_SIZE_MAX: usize = 64 * 1024;
+
+/// The form of the objects in events.
+enum Form {
+    Plain,
+    /// With the version of `meta.k8s.io`; columns come with the first event only.
+    Table {
+        version: &'static str,
+        include: IncludeObject,
+        columns_sent: bool,
+    },
+    Metadata {
+        version: &'static str,
+    },
+}
+
+struct Watcher {
+    resource: Arc<Resource>,
+    cache: Arc<Cache>,
+    prefix: String,
+    query: WatchQuery,
+    form: Form,
+    cursor: Revision,
+    newest: watch::Receiver<Revision>,
+    progress: watch::Receiver<Revision>,
+    deadline: Instant,
+    next_bookmark: Instant,
+    /// Frames that wait to be sent.
+    ready: VecDeque<Bytes>,
+    ended: bool,
+}
+
+pub async fn watch(context: &Context<'_>) -> Result<Response<Body>, Status> {
+    let query = options::watch_query(context)?;
+    let headers = &context.parts.headers;
+    let accepted = negotiate::accept(headers, context.query.get("pretty"), Offer::Object)
+        .or_else(|_| negotiate::accept(headers, None, Offer::List))?;
+    if accepted.format != Format::Json {
+        return Err(Status::not_acceptable(&["application/json"]));
+    }
+    let form = match accepted.transform {
+        Transform::Table(version) => Form::Table {
+            version,
+            include: present::include_object(context.query)?,
+            columns_sent: false,
+        },
+        Transform::PartialObjectMetadata(version)
+        | Transform::PartialObjectMetadataList(version) => Form::Metadata { version },
+        _ => Form::Plain,
+    };
+    let stream = match Watcher::begin(context, query, form).await {
+        Ok(watcher) => respond::stream(watcher.into_stream()),
+        // A watch that cannot start is a stream of one error, which is what informers expect.
+        Err(status) => {
+            let frame = watch_frame("ERROR", status.to_json().to_string().as_bytes());
+            respond::stream(futures::stream::iter([frame]))
+        }
+    };
+    let mut response = Response::new(stream);
+    *response.status_mut() = StatusCode::OK;
+    respond::mark(response.headers_mut(), "application/json");
+    Ok(response)
+}
+
+impl Watcher {
+    async fn begin(context: &Context<'_>, query: WatchQuery, form: Form) -> Result<Self, Status> {
+        let registry = context.registry;
+        let resource = context.resource.clone();
+        let cache = registry.cache(&resource)?;
+        let deadline = Instant::now() + query.timeout;
+        let mut watcher = Self {
+            prefix: key_prefix(&resource, &context.info.namespace)?,
+            newest: cache.subscribe(),
+            progress: registry.progress(),
+            cursor: 0,
+            deadline,
+            next_bookmark: next_bookmark(deadline),
+            ready: VecDeque::new(),
+            ended: false,
+            resource,
+            cache,
+            query,
+            form,
+        };
+        match watcher.query.after {
+            None => watcher.begin_with_state(registry, context).await?,
+            Some(Revision::MAX) => watcher.cursor = registry.fresh().await?,
+            Some(after) => {
+                watcher.cursor = after;
+                if after < watcher.cache.complete_after() {
+                    watcher.catch_up(registry).await?;
+                }
+            }
+        }
+        Ok(watcher)
+    }
+
+    async fn begin_with_state(
+        &mut self,
+        registry: &Registry,
+        context: &Context<'_>,
+    ) -> Result<(), Status> {
+        match self.query.not_older_than {
+            Some(wanted) => drop(registry.reach(wanted).await?),
+            None if context.query.text("resourceVersion") == "0" => {}
+            None => drop(registry.fresh().await?),
+        }
+        let complete = *self.progress.borrow();
+        let mut objects = Vec::new();
+        let prefix = self.prefix.clone();
+        let newest = self.cache.collect(&prefix, "", |object| {
+            if self.matches(object) {
+                objects.push(object.clone());
+            }
+            ControlFlow::Continue(())
+        });
+        for object in objects {
+            let frame = self.frame(Change::Added, &object, None);
+            self.ready.push_back(frame);
+        }
+        self.cursor = complete.max(newest);
+        if self.query.end_mark {
+            let mark = self.bookmark(true);
+            self.ready.push_back(mark);
+        }
+        Ok(())
+    }
+
+    /// Replays from storage what the cache's history no longer has.
+    async fn catch_up(&mut self, registry: &Registry) -> Result<(), Status> {
+        let until = self.cache.complete_after();
+        let too_old = |oldest: Revision, cursor: Revision| {
+            Status::expired(format!("too old resource version: {cursor} ({oldest})"))
+        };
+        let failed = |error: StorageError, cursor| match error {
+            StorageError::Compacted { oldest, .. } => too_old(oldest, cursor),
+            other => crate::registry::storage_failed(&other),
+        };
+        let cursor = self.cursor;
+        let mut stream = registry
+            .storage()
+            .watch(&self.prefix, cursor)
+            .await
+            .map_err(|error| failed(error, cursor))?;
+        let replay = async {
+            while let Some(item) = stream.next().await {
+                match item.map_err(|error| failed(error, cursor))? {
+                    WatchItem::Events(events) => {
+                        for event in events.iter().filter(|event| event.revision <= until) {
+                            self.replay(event);
+                            self.cursor = event.revision;
+                        }
+                        if events.last().is_some_and(|last| last.revision >= until) {
+                            return Ok(());
+                        }
+                    }
+                    WatchItem::Progress(revision) if revision >= until => return Ok(()),
+                    WatchItem::Progress(_) => {}
+                }
+            }
+            Err(too_old(until, cursor))
+        };
+        tokio::time::timeout(CATCH_UP_MAX, replay)
+            .await
+            .unwrap_or_else(|_| Err(too_old(until, cursor)))?;
+        self.cursor = until;
+        Ok(())
+    }
+
+    fn replay(&mut self, event: &storage::Event) {
+        let decode = |item: &Option<storage::KeyValue>| {
+            let item = item.as_ref()?;
+            Stored::decode(item, &self.resource.selectable_fields).ok().map(Arc::new)
+        };
+        let (previous, current) = (decode(&event.previous), decode(&event.current));
+        if let Some(event) = CacheEvent::new(event.revision, previous, current) {
+            self.take(&event);
+        }
+    }
+
+    fn matches(&self, object: &Stored) -> bool {
+        object.key.starts_with(&self.prefix)
+            && matches(&self.resource, &self.query.labels, &self.query.fields, object)
+    }
+
+    /// Queues the frame, if any, that the event means to this watcher.
+    fn take(&mut self, event: &CacheEvent) {
+        let before = event.previous.as_ref().filter(|object| self.matches(object)).cloned();
+        let now = !event.deleted && self.matches(&event.current);
+        let (change, object) = match (before, now) {
+            (None, false) => return,
+            (None, true) => (Change::Added, event.current.clone()),
+            (Some(_), true) => (Change::Modified, event.current.clone()),
+            (Some(_), false) if event.deleted => (Change::Deleted, event.current.clone()),
+            // Left the selection: gone for this watcher, in its last matching state.
+            (Some(old), false) => (Change::Deleted, Arc::new(old.at_revision(event.revision))),
+        };
+        let frame = self.frame(change, &object, Some(event));
+        self.ready.push_back(frame);
+    }
+
+    fn frame(&mut self, change: Change, object: &Arc<Stored>, event: Option<&CacheEvent>) -> Bytes {
+        match &mut self.form {
+            Form::Plain => match event {
+                Some(event) if present::served_as_stored(&self.resource) => {
+                    event.frame(change, object)
+                }
+                _ => watch_frame(change.as_str(), &present::served_bytes(&self.resource, object)),
+            },
+            Form::Metadata { version } => {
+                watch_frame(change.as_str(), &present::partial_metadata(object, version, true))
+            }
+            Form::Table { version, include, columns_sent } => {
+                let mut table = present::table_head(&self.resource, version);
+                table["metadata"]["resourceVersion"] = object.revision.to_string().into();
+                let row = present::row(&self.resource, object, *include, present::unix_now());
+                table["rows"] = vec![row].into();
+                if std::mem::replace(columns_sent, true) {
+                    table["columnDefinitions"] = Value::Null;
+                }
+                watch_frame(change.as_str(), &crate::stored::to_bytes(&table))
+            }
+        }
+    }
+
+    /// An object of the watched kind with nothing but the revision that everything before was delivered up to.
+    fn bookmark(&mut self, end_of_state: bool) -> Bytes {
+        let mut metadata = json!({ "resourceVersion": self.cursor.to_string() });
+        if end_of_state {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        let (kind, api_version): (Cow<'_, str>, Cow<'_, str>) = match &self.form {
+            Form::Metadata { version } => {
+                ("PartialObjectMetadata".into(), format!("meta.k8s.io/{version}").into())
+            }
+            _ => (self.resource.kind.as_str().into(), self.resource.api_version().into()),
+        };
+        let mut object = json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
+        if let Form::Table { version, columns_sent, .. } = &mut self.form {
+            let mut table = present::table_head(&self.resource, version);
+            table["metadata"]["resourceVersion"] = self.cursor.to_string().into();
+            let cells = vec![Value::Null; self.resource.columns.len()];
+            table["rows"] = json!([{ "cells": cells, "object": object }]);
+            if std::mem::replace(columns_sent, true) {
+                table["columnDefinitions"] = Value::Null;
+            }
+            object = table;
+        }
+        watch_frame("BOOKMARK", &crate::stored::to_bytes(&object))
+    }
+
+    /// Waits until there is something to send; `false` at the end.
+    async fn advance(&mut self) -> bool {
+        loop {
+            if !self.ready.is_empty() {
+                return true;
+            }
+            if self.ended {
+                return false;
+            }
+            // Progress first: whatever it covers is then among the events.
+            let complete = *self.progress.borrow_and_update();
+            self.newest.borrow_and_update();
+            match self.cache.since(self.cursor) {
+                Since::Events(events) => {
+                    for event in &events {
+                        self.take(event);
+                        self.cursor = event.revision;
+                    }
+                    self.cursor = self.cursor.max(complete);
+                }
+                Since::Gone | Since::Closed => self.ended = true,
+            }
+            if !self.ready.is_empty() || self.ended {
+                continue;
+            }
+            tokio::select! {
+                changed = self.newest.changed() => self.ended = changed.is_err(),
+                () = tokio::time::sleep_until(self.next_bookmark.min(self.deadline)) => {
+                    let now = Instant::now();
+                    self.ended = now >= self.deadline;
+                    if !self.ended {
+                        self.next_bookmark = next_bookmark(self.deadline);
+                        self.cursor = self.cursor.max(complete);
+                        if self.query.bookmarks {
+                            let mark = self.bookmark(false);
+                            self.ready.push_back(mark);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next chunk: one shared frame as it is, several put together.
+    fn chunk(&mut self) -> Option<Bytes> {
+        let first = self.ready.pop_front()?;
+        if self.ready.is_empty() || first.len() >= CHUNK_SIZE_MAX {
+            return Some(first);
+        }
+        let mut chunk = Vec::from(first);
+        while let Some(frame) = self.ready.front() {
+            if chunk.len() + frame.len() > CHUNK_SIZE_MAX {
+                break;
+            }
+            chunk.extend_from_slice(frame);
+            self.ready.pop_front();
+        }
+        Some(Bytes::from(chunk))
+    }
+
+    fn into_stream(self) -> impl futures::Stream<Item = Bytes> + Send {
+        futures::stream::unfold(self, |mut watcher| async move {
+            if !watcher.advance().await {
+                return None;
+            }
+            let chunk = watcher.chunk()?;
+            Some((chunk, watcher))
+        })
+    }
+}
+
+/// In a minute, or shortly before the end, whichever comes first and is still ahead.
+fn next_bookmark(deadline: Instant) -> Instant {
+    let now = Instant::now();
+    let last = deadline.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
+    let regular = now + BOOKMARK_EVERY;
+    last.map_or(regular, |last| last.min(regular))
+}

@@ -1,0 +1,247 @@
+//! Create, update, patch, and calls to computed resources.
+
+use std::sync::Arc;
+
+use api_meta::object::ObjectExt;
+use api_meta::patch::{self, PatchError};
+use api_meta::status::{Cause, Status};
+use http::header::WARNING;
+use http::{HeaderValue, Response, StatusCode};
+use serde_json::Value;
+
+use super::{Context, options, present};
+use crate::body::decode::{self, Decoded};
+use crate::body::negotiate::{self, MEDIA_TYPES, Offer};
+use crate::body::respond::{self, Body};
+use crate::registry::{Target, WriteOptions, Written};
+use crate::resource::{Call, Endpoint};
+use crate::server::Inbound;
+use crate::strategy::{Operation, Strategy};
+
+/// Longest single warning once there are many.
+const WARNING_LENGTH_MAX: usize = 256;
+/// Warnings in one answer.
+const WARNINGS_MAX: usize = 32;
+
+const JSON_PATCH: &str = "application/json-patch+json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
+
+/// Reads a body of an ordinary media type; absent is `None`.
+pub async fn read_body(context: &Context<'_>, body: Inbound) -> Result<Option<Decoded>, Status> {
+    let media = negotiate::content_type(&context.parts.headers);
+    let bytes = body.read().await?;
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    match media {
+        None | Some("application/json") => decode::json(&bytes).map(Some),
+        Some("application/yaml") => decode::yaml(&bytes).map(Some),
+        Some(_) => Err(Status::unsupported_media_type(MEDIA_TYPES)),
+    }
+}
+
+async fn required_body(context: &Context<'_>, body: Inbound) -> Result<Decoded, Status> {
+    let empty = Decoded { value: Value::Null, duplicates: Vec::new() };
+    Ok(read_body(context, body).await?.unwrap_or(empty))
+}
+
+pub async fn create(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
+    let accepted = accept(context)?;
+    let mut options = options::write_options(context, "CreateOptions")?;
+    let decoded = required_body(context, body).await?;
+    options.duplicates = decoded.duplicates;
+    let namespace = &context.info.namespace;
+    let resource = &context.resource;
+    let written = context.registry.create(resource, namespace, decoded.value, &options).await?;
+    answer(context, &written, accepted)
+}
+
+pub async fn update(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
+    let accepted = accept(context)?;
+    let mut options = options::write_options(context, "UpdateOptions")?;
+    let decoded = required_body(context, body).await?;
+    options.duplicates = decoded.duplicates;
+    let target = target(context);
+    let operation = operation(context);
+    let value = if context.info.subresource == "finalize" {
+        finalized(context, decoded.value).await?
+    } else {
+        decoded.value
+    };
+    let written = context.registry.replace(&target, operation, value, &options).await?;
+    answer(context, &written, accepted)
+}
+
+/// `/finalize` replaces `spec.finalizers`, labels and annotations, and nothing else.
+async fn finalized(context: &Context<'_>, body: Value) -> Result<Value, Status> {
+    let info = context.info;
+    let current =
+        context.registry.get(&context.resource, &info.namespace, &info.name).await?.value();
+    let mut next = current;
+    next["spec"]["finalizers"] = match &body["spec"]["finalizers"] {
+        Value::Null => Value::Array(Vec::new()),
+        list => list.clone(),
+    };
+    for field in ["labels", "annotations", "resourceVersion"] {
+        if let Some(value) = body["metadata"].get(field) {
+            next.set_meta(field, value.clone());
+        }
+    }
+    Ok(next)
+}
+
+pub async fn patch(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
+    let accepted = accept(context)?;
+    let resource = context.resource.clone();
+    let offered: &[&str] = match resource.strategy.merge_keys() {
+        None => &[JSON_PATCH, MERGE_PATCH],
+        Some(_) => &[JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH],
+    };
+    let media = patch_media(context, offered)?;
+    let mut options = options::write_options(context, "PatchOptions")?;
+    options.is_patch = true;
+    let (patch, duplicates) = Patch::decode(media, &body.read().await?)?;
+    options.duplicates = duplicates;
+    let change = |old: &Value| -> Result<Value, Status> {
+        let mut new = old.clone();
+        patch.apply(&mut new, &*resource.strategy)?;
+        if new.is_object() && new["metadata"].is_object() {
+            return Ok(new);
+        }
+        let cause = Cause::invalid("patch", &new, "the result is not an object");
+        Err(Status::invalid("", "", "", vec![cause]))
+    };
+    let target = target(context);
+    let written = context.registry.modify(&target, operation(context), &options, &change).await?;
+    answer(context, &written, accepted)
+}
+
+/// The body's media type, when it is among those offered for a patch.
+fn patch_media<'a>(context: &Context<'_>, offered: &[&'a str]) -> Result<&'a str, Status> {
+    let media = negotiate::content_type(&context.parts.headers).unwrap_or_default();
+    let found = offered.iter().find(|offered| **offered == media);
+    found.copied().ok_or_else(|| Status::unsupported_media_type(offered))
+}
+
+/// A decoded patch document.
+enum Patch {
+    Json(Value),
+    Merge(Value),
+    Strategic(Value),
+}
+
+impl Patch {
+    /// The keys that stood twice come along.
+    fn decode(media: &str, body: &[u8]) -> Result<(Self, Vec<String>), Status> {
+        let decoded = || decode::json(body);
+        let (patch, duplicates) = match media {
+            JSON_PATCH => {
+                let decoded = decoded()?;
+                patch::check_json_patch(&decoded.value)?;
+                (Self::Json(decoded.value), decoded.duplicates)
+            }
+            MERGE_PATCH => (Self::Merge(patch::decode_object(body, false)?), decoded()?.duplicates),
+            _ => (Self::Strategic(patch::decode_object(body, true)?), decoded()?.duplicates),
+        };
+        Ok((patch, duplicates))
+    }
+
+    fn apply(&self, object: &mut Value, strategy: &dyn Strategy) -> Result<(), PatchError> {
+        match self {
+            Self::Json(patch) => patch::json_patch(object, patch),
+            Self::Merge(patch) => patch::merge_patch(object, patch),
+            Self::Strategic(patch) => {
+                let keys = strategy.merge_keys().expect("offered only with merge keys");
+                patch::strategic_merge_patch(object, patch, keys)
+            }
+        }
+    }
+}
+
+/// A computed resource or subresource. A patch reads it, and writes back what the patch makes of it.
+pub async fn call_endpoint(
+    context: &Context<'_>,
+    endpoint: &Arc<dyn Endpoint>,
+    body: Inbound,
+) -> Result<Response<Body>, Status> {
+    let headers = &context.parts.headers;
+    let accepted = negotiate::accept(headers, context.query.get("pretty"), Offer::Plain)?;
+    let options = options::write_options(context, "CreateOptions")?;
+    let call = |verb: &'static str, body: Value| Call {
+        user: context.user.clone(),
+        verb,
+        namespace: context.info.namespace.clone(),
+        name: context.info.name.clone(),
+        body,
+        dry_run: options.dry_run,
+    };
+    let call = match context.info.verb {
+        "get" => call("get", Value::Null),
+        "patch" => {
+            let offered = &[JSON_PATCH, MERGE_PATCH];
+            let media = patch_media(context, offered)?;
+            let (patch, _) = Patch::decode(media, &body.read().await?)?;
+            let (_, mut value) = endpoint.call(call("patch", Value::Null)).await?;
+            patch.apply(&mut value, &*context.resource.strategy)?;
+            call("update", value)
+        }
+        verb => call(verb, required_body(context, body).await?.value),
+    };
+    let (code, value) = endpoint.call(call).await?;
+    let code = StatusCode::from_u16(code).expect("endpoints answer with HTTP codes");
+    Ok(respond::value(code, accepted, &value))
+}
+
+fn accept(context: &Context<'_>) -> Result<negotiate::Accepted, Status> {
+    negotiate::accept(&context.parts.headers, context.query.get("pretty"), Offer::Object)
+}
+
+fn operation(context: &Context<'_>) -> Operation {
+    match context.info.subresource.as_str() {
+        "status" => Operation::UpdateStatus,
+        "finalize" => Operation::Finalize,
+        _ => Operation::Update,
+    }
+}
+
+pub fn target<'a>(context: &'a Context<'_>) -> Target<'a> {
+    Target {
+        resource: &context.resource,
+        namespace: &context.info.namespace,
+        name: &context.info.name,
+    }
+}
+
+fn answer(
+    context: &Context<'_>,
+    written: &Written,
+    accepted: negotiate::Accepted,
+) -> Result<Response<Body>, Status> {
+    let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+    let mut response =
+        present::object(&context.resource, &written.object, code, accepted, context.query)?;
+    add_warnings(&mut response, &written.warnings);
+    Ok(response)
+}
+
+/// One `Warning` header for each different text.
+pub fn add_warnings(response: &mut Response<Body>, warnings: &[String]) {
+    let mut seen = std::collections::BTreeSet::new();
+    for warning in warnings.iter().filter(|text| seen.insert(*text)).take(WARNINGS_MAX) {
+        let text: String = warning
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(WARNING_LENGTH_MAX)
+            .flat_map(|c| if matches!(c, '"' | '\\') { vec!['\\', c] } else { vec![c] })
+            .collect();
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+}
+
+/// Options as the server's own writes have them, on behalf of the caller.
+pub fn plain_options(context: &Context<'_>, dry_run: bool) -> WriteOptions {
+    WriteOptions { dry_run, ..WriteOptions::of(context.user.clone()) }
+}

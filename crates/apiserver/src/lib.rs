@@ -1,0 +1,39 @@
+//! A Kubernetes-compatible API server as a library. It knows no Drover kind.
+//!
+//! A request's way: [`server`] → [`authentication`] → [`impersonation`] → [`request`] (path to verb
+//! and resource) → [`authorization`] → [`handlers`] → the resource's [`strategy`] → storage; reads
+//! come from the watch [`cache`] as encoded bytes. Which resources exist is the [`catalog`]; what
+//! one
+//! is, [`resource`].
+
+pub mod admission;
+pub mod assembly;
+pub mod attributes;
+pub mod authentication;
+pub mod authorization;
+pub mod body;
+pub mod builtin;
+pub mod cache;
+pub mod catalog;
+pub mod controllers;
+pub mod custom;
+pub mod discovery;
+mod documents;
+mod handlers;
+pub mod impersonation;
+pub mod openapi;
+pub mod registry;
+pub mod request;
+pub mod resource;
+pub mod reviews;
+pub mod serve;
+pub mod server;
+pub mod service_accounts;
+pub mod stored;
+pub mod strategy;
+
+pub use attributes::{Attributes, Authenticator, Authorizer, Decision, UserInfo};
+pub use catalog::Catalog;
+pub use registry::Registry;
+pub use resource::Resource;
+pub use server::ApiServer;

@@ -1,0 +1,142 @@
+//! The types of built-in kinds, as the `k8s-openapi` crate describes them.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use k8s_openapi::api::{
+    admissionregistration, apps, authentication, authorization, autoscaling, batch, certificates,
+    coordination, core, discovery, events, networking, node, policy, rbac, scheduling, storage,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value};
+use structural_schema::Schema;
+
+/// Where references between definitions lead.
+pub const DEFINITIONS_PATH: &str = "/components/schemas";
+
+/// A built-in kind: the name and source of its type.
+pub struct Builtin {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    name: fn() -> Cow<'static, str>,
+    generate: fn(&mut SchemaGenerator) -> schemars::Schema,
+    schema: OnceLock<Schema>,
+}
+
+impl Builtin {
+    const fn of<T: k8s_openapi::Resource + JsonSchema>() -> Self {
+        Self {
+            group: T::GROUP,
+            version: T::VERSION,
+            kind: T::KIND,
+            name: T::schema_name,
+            generate: SchemaGenerator::subschema_for::<T>,
+            schema: OnceLock::new(),
+        }
+    }
+    /// Name of the type's definition: `io.k8s.api.core.v1.Pod`.
+    pub fn definition(&self) -> String {
+        (self.name)().into_owned()
+    }
+    /// Adds the type's definition, and those it refers to, to what `generator` collects.
+    pub fn collect(&self, generator: &mut SchemaGenerator) {
+        (self.generate)(generator);
+    }
+    /// The compiled schema. Made at first use and kept.
+    pub fn schema(&self) -> &Schema {
+        self.schema.get_or_init(|| {
+            let mut generator = generator();
+            let root = (self.generate)(&mut generator);
+            let definitions: Map<String, Value> = generator.take_definitions(false);
+            Schema::from_json_schema(root.as_value(), &definitions)
+                .expect("generated schemas refer only to definitions that come with them")
+        })
+    }
+}
+
+/// Collects definitions with references in the form of OpenAPI v3.
+pub fn generator() -> SchemaGenerator {
+    let settings = SchemaSettings::draft2020_12()
+        .with(|settings| settings.definitions_path = DEFINITIONS_PATH.into());
+    settings.into_generator()
+}
+
+/// The type of a built-in kind.
+pub fn builtin(group: &str, version: &str, kind: &str) -> Option<&'static Builtin> {
+    let same = |one: &&Builtin| (one.group, one.version, one.kind) == (group, version, kind);
+    BUILTINS.iter().find(same)
+}
+
+/// The schema of a built-in kind: finds unknown fields and type errors in its objects.
+pub fn builtin_schema(group: &str, version: &str, kind: &str) -> Option<&'static Schema> {
+    builtin(group, version, kind).map(Builtin::schema)
+}
+
+static BUILTINS: [Builtin; 62] = [
+    Builtin::of::<core::v1::Binding>(),
+    Builtin::of::<core::v1::ComponentStatus>(),
+    Builtin::of::<core::v1::ConfigMap>(),
+    Builtin::of::<core::v1::Endpoints>(),
+    Builtin::of::<core::v1::Event>(),
+    Builtin::of::<core::v1::LimitRange>(),
+    Builtin::of::<core::v1::Namespace>(),
+    Builtin::of::<core::v1::Node>(),
+    Builtin::of::<core::v1::PersistentVolume>(),
+    Builtin::of::<core::v1::PersistentVolumeClaim>(),
+    Builtin::of::<core::v1::Pod>(),
+    Builtin::of::<core::v1::PodTemplate>(),
+    Builtin::of::<core::v1::ReplicationController>(),
+    Builtin::of::<core::v1::ResourceQuota>(),
+    Builtin::of::<core::v1::Secret>(),
+    Builtin::of::<core::v1::Service>(),
+    Builtin::of::<core::v1::ServiceAccount>(),
+    Builtin::of::<apps::v1::ControllerRevision>(),
+    Builtin::of::<apps::v1::DaemonSet>(),
+    Builtin::of::<apps::v1::Deployment>(),
+    Builtin::of::<apps::v1::ReplicaSet>(),
+    Builtin::of::<apps::v1::StatefulSet>(),
+    Builtin::of::<batch::v1::CronJob>(),
+    Builtin::of::<batch::v1::Job>(),
+    Builtin::of::<rbac::v1::ClusterRole>(),
+    Builtin::of::<rbac::v1::ClusterRoleBinding>(),
+    Builtin::of::<rbac::v1::Role>(),
+    Builtin::of::<rbac::v1::RoleBinding>(),
+    Builtin::of::<coordination::v1::Lease>(),
+    Builtin::of::<events::v1::Event>(),
+    Builtin::of::<apiextensions::v1::CustomResourceDefinition>(),
+    Builtin::of::<apiregistration::v1::APIService>(),
+    Builtin::of::<authentication::v1::SelfSubjectReview>(),
+    Builtin::of::<authentication::v1::TokenRequest>(),
+    Builtin::of::<authentication::v1::TokenReview>(),
+    Builtin::of::<authorization::v1::LocalSubjectAccessReview>(),
+    Builtin::of::<authorization::v1::SelfSubjectAccessReview>(),
+    Builtin::of::<authorization::v1::SelfSubjectRulesReview>(),
+    Builtin::of::<authorization::v1::SubjectAccessReview>(),
+    Builtin::of::<networking::v1::Ingress>(),
+    Builtin::of::<networking::v1::IngressClass>(),
+    Builtin::of::<networking::v1::IPAddress>(),
+    Builtin::of::<networking::v1::NetworkPolicy>(),
+    Builtin::of::<networking::v1::ServiceCIDR>(),
+    Builtin::of::<policy::v1::Eviction>(),
+    Builtin::of::<policy::v1::PodDisruptionBudget>(),
+    Builtin::of::<discovery::v1::EndpointSlice>(),
+    Builtin::of::<admissionregistration::v1::MutatingWebhookConfiguration>(),
+    Builtin::of::<admissionregistration::v1::ValidatingAdmissionPolicy>(),
+    Builtin::of::<admissionregistration::v1::ValidatingAdmissionPolicyBinding>(),
+    Builtin::of::<admissionregistration::v1::ValidatingWebhookConfiguration>(),
+    Builtin::of::<autoscaling::v1::Scale>(),
+    Builtin::of::<autoscaling::v2::HorizontalPodAutoscaler>(),
+    Builtin::of::<storage::v1::CSIDriver>(),
+    Builtin::of::<storage::v1::CSINode>(),
+    Builtin::of::<storage::v1::CSIStorageCapacity>(),
+    Builtin::of::<storage::v1::StorageClass>(),
+    Builtin::of::<storage::v1::VolumeAttachment>(),
+    Builtin::of::<storage::v1::VolumeAttributesClass>(),
+    Builtin::of::<scheduling::v1::PriorityClass>(),
+    Builtin::of::<node::v1::RuntimeClass>(),
+    Builtin::of::<certificates::v1::CertificateSigningRequest>(),
+];

@@ -1,0 +1,296 @@
+//! Paths with their operations. kubectl finds out from them which query parameters a kind's PATCH
+//! takes.
+
+use serde_json::{Map, Value, json};
+
+use super::components::{definition_name, gvk, meta, reference};
+use crate::resource::{Resource, Subresource};
+
+const READABLE: [&str; 2] = ["application/json", "application/yaml"];
+const PLAIN_PATCHES: [&str; 2] = ["application/json-patch+json", "application/merge-patch+json"];
+const ALL_PATCHES: [&str; 3] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
+
+/// `/api/v1` or `/apis/<group>/<version>`.
+pub fn root(group: &str, version: &str) -> String {
+    if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
+}
+
+/// All paths of a resource.
+pub fn of_resource(resource: &Resource) -> Map<String, Value> {
+    let root = root(&resource.group, &resource.version);
+    let plural = &resource.plural;
+    let home = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
+    let mut paths = Map::new();
+    let collection = [("get", "list"), ("post", "create"), ("delete", "deletecollection")];
+    let item = [("get", "get"), ("put", "update"), ("delete", "delete"), ("patch", "patch")];
+    let scope = Scope { resource, sub: None, namespaced: resource.namespaced };
+    insert(&mut paths, format!("{root}{home}/{plural}"), &scope, &collection, false);
+    insert(&mut paths, format!("{root}{home}/{plural}/{{name}}"), &scope, &item, true);
+    if resource.namespaced {
+        let all = Scope { namespaced: false, ..scope };
+        let list = [("get", "list")];
+        insert(&mut paths, format!("{root}/{plural}"), &all, &list, false);
+    }
+    let methods = [("get", "get"), ("post", "create"), ("put", "update"), ("patch", "patch")];
+    for sub in &resource.subresources {
+        let scope = Scope { resource, sub: Some(sub), namespaced: resource.namespaced };
+        let path = format!("{root}{home}/{plural}/{{name}}/{}", sub.name);
+        insert(&mut paths, path, &scope, &methods, true);
+    }
+    paths
+}
+
+/// The document of a version itself.
+pub fn of_version(group: &str, version: &str) -> (String, Value) {
+    let list = json!({"schema": reference(&meta("APIResourceList"))});
+    let content: Map<String, Value> =
+        READABLE.iter().map(|media| ((*media).to_owned(), list.clone())).collect();
+    let operation = json!({
+        "tags": [tag(group, version)], "description": "get available resources",
+        "operationId": format!("get{}{}APIResources", camel(group), upper_first(version)),
+        "responses": {
+            "200": {"description": "OK", "content": content},
+            "401": {"description": "Unauthorized"},
+        },
+    });
+    (format!("{}/", root(group, version)), json!({"get": operation}))
+}
+
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    resource: &'a Resource,
+    sub: Option<&'a Subresource>,
+    /// The path has a namespace.
+    namespaced: bool,
+}
+
+impl Scope<'_> {
+    fn verbs(&self) -> &[&'static str] {
+        self.sub.map_or(&self.resource.verbs, |sub| &sub.verbs)
+    }
+    fn kind(&self) -> Value {
+        match self.sub.and_then(|sub| sub.gvk) {
+            Some((group, version, kind)) => gvk(group, version, kind),
+            None => gvk(&self.resource.group, &self.resource.version, &self.resource.kind),
+        }
+    }
+    /// Name of the definition of bodies.
+    fn body(&self) -> String {
+        let other = self.sub.and_then(|sub| sub.gvk);
+        match other.map(|(group, version, kind)| super::builtin(group, version, kind)) {
+            Some(Some(builtin)) => builtin.definition(),
+            _ => definition_name(self.resource),
+        }
+    }
+}
+
+fn insert(
+    paths: &mut Map<String, Value>,
+    path: String,
+    scope: &Scope<'_>,
+    methods: &[(&str, &str)],
+    named: bool,
+) {
+    let mut entry = Map::new();
+    for (method, verb) in methods.iter().filter(|(_, verb)| scope.verbs().contains(verb)) {
+        entry.insert((*method).to_owned(), operation(scope, verb));
+    }
+    if entry.is_empty() {
+        return;
+    }
+    let mut parameters = Vec::new();
+    if named {
+        let text = format!("name of the {}", scope.resource.kind);
+        parameters.push(path_parameter("name", &text));
+    }
+    if scope.namespaced {
+        parameters.push(path_parameter(
+            "namespace",
+            "object name and auth scope, such as for teams and projects",
+        ));
+    }
+    parameters.push(query("pretty", "string", "If 'true', then the output is pretty printed."));
+    entry.insert("parameters".to_owned(), parameters.into());
+    paths.insert(path, Value::Object(entry));
+}
+
+fn operation(scope: &Scope<'_>, verb: &str) -> Value {
+    let resource = scope.resource;
+    let body = scope.body();
+    let (answer, codes) = match verb {
+        "list" => (format!("{body}List"), &["200"][..]),
+        "deletecollection" => (meta("Status"), &["200"][..]),
+        "delete" => (meta("Status"), &["200", "202"][..]),
+        "create" => (body.clone(), &["200", "201", "202"][..]),
+        "update" | "patch" => (body.clone(), &["200", "201"][..]),
+        _ => (body.clone(), &["200"][..]),
+    };
+    let mut responses = Map::new();
+    for code in codes {
+        responses.insert((*code).to_owned(), response(code, &answer, verb));
+    }
+    responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
+    let action = match verb {
+        "create" => "post",
+        "update" => "put",
+        other => other,
+    };
+    let mut operation = json!({
+        "tags": [tag(&resource.group, &resource.version)],
+        "description": description(scope, verb),
+        "operationId": operation_id(scope, verb),
+        "parameters": parameters(verb),
+        "responses": responses,
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": scope.kind(),
+    });
+    if let Some(request) = request_body(scope, verb, &body) {
+        operation["requestBody"] = request;
+    }
+    operation
+}
+
+fn response(code: &str, answer: &str, verb: &str) -> Value {
+    let schema = json!({"schema": reference(answer)});
+    let mut content: Map<String, Value> =
+        READABLE.iter().map(|media| ((*media).to_owned(), schema.clone())).collect();
+    if verb == "list" {
+        content.insert("application/json;stream=watch".to_owned(), schema);
+    }
+    let text = match code {
+        "200" => "OK",
+        "201" => "Created",
+        _ => "Accepted",
+    };
+    json!({"description": text, "content": content})
+}
+
+fn request_body(scope: &Scope<'_>, verb: &str, body: &str) -> Option<Value> {
+    let schema = |name: &str| json!({"schema": reference(name)});
+    Some(match verb {
+        "create" | "update" => json!({"required": true, "content": {"*/*": schema(body)}}),
+        "delete" | "deletecollection" => {
+            json!({"content": {"*/*": schema(&meta("DeleteOptions"))}})
+        }
+        "patch" => {
+            let strategic = scope.resource.strategy.merge_keys().is_some();
+            let media: &[&str] = if strategic { &ALL_PATCHES } else { &PLAIN_PATCHES };
+            let content: Map<String, Value> =
+                media.iter().map(|media| ((*media).to_owned(), schema(&meta("Patch")))).collect();
+            json!({"required": true, "content": content})
+        }
+        _ => return None,
+    })
+}
+
+fn path_parameter(name: &str, description: &str) -> Value {
+    json!({
+        "name": name, "in": "path", "description": description, "required": true,
+        "schema": {"type": "string", "uniqueItems": true},
+    })
+}
+
+fn query(name: &str, kind: &str, description: &str) -> Value {
+    json!({
+        "name": name, "in": "query", "description": description,
+        "schema": {"type": kind, "uniqueItems": true},
+    })
+}
+
+fn parameters(verb: &str) -> Vec<Value> {
+    let dry_run =
+        || query("dryRun", "string", "'All': process the request completely, but persist nothing.");
+    let manager = || query("fieldManager", "string", "Name of the actor that makes this change.");
+    let validation = || {
+        let text = "What to do about unknown and duplicate fields: 'Ignore', 'Warn' or 'Strict'.";
+        query("fieldValidation", "string", text)
+    };
+    match verb {
+        "create" | "update" => vec![dry_run(), manager(), validation()],
+        "patch" => {
+            let force = query("force", "boolean", "Take over fields that other managers own.");
+            vec![dry_run(), manager(), validation(), force]
+        }
+        "delete" => [vec![dry_run()], delete_parameters()].concat(),
+        "deletecollection" => [vec![dry_run()], delete_parameters(), list_parameters()].concat(),
+        "list" => list_parameters(),
+        _ => Vec::new(),
+    }
+}
+
+fn delete_parameters() -> Vec<Value> {
+    vec![
+        query("gracePeriodSeconds", "integer", "Seconds before the object is deleted; 0 is now."),
+        query("orphanDependents", "boolean", "Deprecated: use propagationPolicy."),
+        query("propagationPolicy", "string", "'Orphan', 'Background' or 'Foreground'."),
+    ]
+}
+
+fn list_parameters() -> Vec<Value> {
+    vec![
+        query("allowWatchBookmarks", "boolean", "Ask for events of type BOOKMARK."),
+        query("continue", "string", "Token of the previous page."),
+        query("fieldSelector", "string", "Restricts the answer by the objects' fields."),
+        query("labelSelector", "string", "Restricts the answer by the objects' labels."),
+        query("limit", "integer", "Most objects in one answer."),
+        query("resourceVersion", "string", "Constrains which versions may be served."),
+        query("resourceVersionMatch", "string", "How resourceVersion is applied to lists."),
+        query("sendInitialEvents", "boolean", "Begin a watch with the present objects."),
+        query("timeoutSeconds", "integer", "Duration of a list or watch."),
+        query("watch", "boolean", "Follow changes instead of listing."),
+    ]
+}
+
+fn description(scope: &Scope<'_>, verb: &str) -> String {
+    let kind = &scope.resource.kind;
+    let part = scope.sub.map(|sub| format!("{} of ", sub.name)).unwrap_or_default();
+    let a = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
+    match verb {
+        "list" => format!("list or watch objects of kind {kind}"),
+        "deletecollection" => format!("delete collection of {kind}"),
+        "create" => format!("create {part}{a} {kind}"),
+        "get" => format!("read {part}the specified {kind}"),
+        "update" => format!("replace {part}the specified {kind}"),
+        "patch" => format!("partially update {part}the specified {kind}"),
+        other => format!("{other} {part}{a} {kind}"),
+    }
+}
+
+fn operation_id(scope: &Scope<'_>, verb: &str) -> String {
+    let resource = scope.resource;
+    let verb = match verb {
+        "get" => "read",
+        "update" => "replace",
+        "deletecollection" => "deleteCollection",
+        other => other,
+    };
+    let place = format!("{}{}", camel(&resource.group), upper_first(&resource.version));
+    let namespaced = if scope.namespaced { "Namespaced" } else { "" };
+    let all = if resource.namespaced && !scope.namespaced { "ForAllNamespaces" } else { "" };
+    let sub = scope.sub.map(|sub| upper_first(sub.name)).unwrap_or_default();
+    format!("{verb}{place}{namespaced}{}{sub}{all}", resource.kind)
+}
+
+/// `rbac.authorization.k8s.io` → `RbacAuthorization`; the core group is `Core`.
+fn camel(group: &str) -> String {
+    let name = group.strip_suffix(".k8s.io").unwrap_or(group);
+    if name.is_empty() {
+        return "Core".to_owned();
+    }
+    name.split(['.', '-']).map(upper_first).collect()
+}
+
+fn upper_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(chars).collect()
+}
+
+fn tag(group: &str, version: &str) -> String {
+    let name = group.strip_suffix(".k8s.io").unwrap_or(group);
+    let name = if name.is_empty() { "core" } else { name };
+    format!("{}_{version}", name.replace(['.', '-'], ""))
+}

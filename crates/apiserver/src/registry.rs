@@ -1,0 +1,346 @@
+//! The live state of the server: which resources are served, their caches, and the one place where
+//! objects are read and
+//! written. Handlers and in-process controllers both go through it; it does not authorise.
+//!
+//! One dispatcher task follows the storage and applies each commit to the caches in order;
+//! [`Registry::progress`] is the
+//! revision up to which every cache is complete.
+
+mod read;
+mod subscription;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use api_meta::status::Status;
+use arc_swap::ArcSwap;
+use futures::StreamExt;
+use parking_lot::RwLock;
+use storage::{Event, RangeRequest, Revision, Storage, StorageError, WatchItem};
+use tokio::sync::{Mutex, watch};
+
+pub use read::{List, ListQuery, Version};
+pub(crate) use read::{key_prefix, matches};
+pub use subscription::{Subscription, Update};
+pub use write::{
+    DeleteOptions, Deleted, FieldValidation, Propagation, Target, WriteOptions, Written,
+};
+pub(crate) use write::{bring_to_version, new_uid};
+
+use crate::admission::Plugin;
+use crate::cache::{Cache, CacheEvent};
+use crate::catalog::Catalog;
+use crate::resource::{Backend, Resource};
+use crate::stored::Stored;
+
+/// Everything is stored under this.
+pub const ROOT: &str = "/registry/";
+/// How long a read waits for the caches to reach the storage's revision.
+const FRESH_WAIT_MAX: Duration = Duration::from_secs(3);
+/// Pause before the dispatcher follows the storage again after an error.
+const REWATCH_PAUSE: Duration = Duration::from_millis(50);
+
+/// See the module. Cheap to clone through `Arc`.
+pub struct Registry {
+    storage: Arc<dyn Storage>,
+    catalog: ArcSwap<Catalog>,
+    /// Counts changes of the catalog; discovery and schemas are cached by it.
+    generation: watch::Sender<u64>,
+    /// By storage prefix.
+    caches: RwLock<BTreeMap<String, Arc<Cache>>>,
+    progress: watch::Sender<Revision>,
+    /// Added rules; set once, before the first write from outside.
+    plugins: OnceLock<Vec<Arc<dyn Plugin>>>,
+    /// Receivers are the creates that began since the last [`Registry::creations_settled`].
+    creations: parking_lot::Mutex<watch::Sender<()>>,
+    /// Held while a batch is applied or a cache is loaded, so that a new cache misses nothing and
+    /// repeats nothing.
+    dispatching: Mutex<()>,
+}
+
+impl Registry {
+    /// Begins to follow `storage`. Must be called inside a tokio runtime.
+    pub async fn start(storage: Arc<dyn Storage>) -> Result<Arc<Self>, StorageError> {
+        let revision = storage.revision().await?;
+        let registry = Arc::new(Self {
+            storage,
+            catalog: ArcSwap::default(),
+            generation: watch::Sender::new(0),
+            caches: RwLock::default(),
+            progress: watch::Sender::new(revision),
+            plugins: OnceLock::new(),
+            creations: parking_lot::Mutex::new(watch::Sender::new(())),
+            dispatching: Mutex::default(),
+        });
+        tokio::spawn(dispatch(Arc::downgrade(&registry)));
+        Ok(registry)
+    }
+
+    /// Adds rules to writes. Only the first call counts.
+    pub fn set_plugins(&self, plugins: Vec<Arc<dyn Plugin>>) {
+        if self.plugins.set(plugins).is_err() {
+            tracing::error!("admission plugins were set twice; the first set stays");
+        }
+    }
+
+    fn plugins(&self, resource: &Resource) -> impl Iterator<Item = &Arc<dyn Plugin>> {
+        let all = self.plugins.get().map(Vec::as_slice).unwrap_or_default();
+        all.iter().filter(move |plugin| plugin.handles(resource))
+    }
+
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    /// Changes with each change of the catalog.
+    pub fn generation(&self) -> watch::Receiver<u64> {
+        self.generation.subscribe()
+    }
+
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// Every cache holds all changes up to this revision.
+    pub fn progress(&self) -> watch::Receiver<Revision> {
+        self.progress.subscribe()
+    }
+
+    /// A resource in any served version, the preferred one first.
+    pub fn find(&self, group: &str, plural: &str) -> Option<Arc<Resource>> {
+        let catalog = self.catalog.load();
+        let versions = catalog.versions(group);
+        versions.iter().find_map(|version| catalog.get(group, version, plural).cloned())
+    }
+
+    /// Serves these resources from now on, replacing earlier values of the same name. Loads their
+    /// objects first.
+    /// Watches on a replaced resource end.
+    pub async fn install(&self, resources: Vec<Resource>) -> Result<(), StorageError> {
+        let guard = self.dispatching.lock().await;
+        let revision = *self.progress.borrow();
+        let before = self.catalog.load_full();
+        let mut catalog = Catalog::clone(&before);
+        for resource in resources {
+            let replaced =
+                before.get(&resource.group, &resource.version, &resource.plural).is_some();
+            if let Backend::Stored { prefix } = &resource.backend {
+                let present = self.caches.read().contains_key(prefix);
+                if !present || replaced {
+                    let cache = Arc::new(self.load(&resource, prefix, revision).await?);
+                    if let Some(old) = self.caches.write().insert(prefix.clone(), cache) {
+                        old.close();
+                    }
+                }
+            }
+            catalog.insert(Arc::new(resource));
+        }
+        self.catalog.store(Arc::new(catalog));
+        self.generation.send_modify(|generation| *generation += 1);
+        drop(guard);
+        Ok(())
+    }
+
+    /// Serves a resource no more, in any version. Its stored objects stay.
+    pub async fn uninstall(&self, group: &str, plural: &str) {
+        let _guard = self.dispatching.lock().await;
+        let mut catalog = Catalog::clone(&self.catalog.load());
+        let removed: Vec<_> = catalog
+            .all()
+            .filter(|resource| resource.group == group && resource.plural == plural)
+            .cloned()
+            .collect();
+        catalog.remove(group, plural);
+        self.catalog.store(Arc::new(catalog));
+        for resource in removed {
+            if let Backend::Stored { prefix } = &resource.backend
+                && let Some(cache) = self.caches.write().remove(prefix)
+            {
+                cache.close();
+            }
+        }
+        self.generation.send_modify(|generation| *generation += 1);
+    }
+
+    /// Removes one version of a resource from the catalog; other versions and the objects stay.
+    pub async fn uninstall_version(&self, group: &str, version: &str, plural: &str) {
+        let _guard = self.dispatching.lock().await;
+        let mut catalog = Catalog::clone(&self.catalog.load());
+        catalog.remove_version(group, version, plural);
+        self.catalog.store(Arc::new(catalog));
+        self.generation.send_modify(|generation| *generation += 1);
+    }
+
+    async fn load(
+        &self,
+        resource: &Resource,
+        prefix: &str,
+        revision: Revision,
+    ) -> Result<Cache, StorageError> {
+        let mut request = RangeRequest::prefix(prefix);
+        request.at = Some(revision);
+        let range = match self.storage.range(request.clone()).await {
+            // Nothing was written in this span since, else the dispatcher would know.
+            Err(StorageError::Compacted { .. }) => {
+                request.at = None;
+                self.storage.range(request).await?
+            }
+            other => other?,
+        };
+        let objects = range.items.iter().filter_map(|item| decode(item, resource));
+        Ok(Cache::new(objects, revision))
+    }
+
+    /// Marks a create as under way until the answer is dropped.
+    fn creating(&self) -> watch::Receiver<()> {
+        self.creations.lock().subscribe()
+    }
+
+    /// Waits until every create that had begun before this call has ended. What such a create has
+    /// seen may be outdated; later ones see everything committed before the call.
+    pub async fn creations_settled(&self) {
+        let begun = std::mem::replace(&mut *self.creations.lock(), watch::Sender::new(()));
+        begun.closed().await;
+    }
+
+    /// The cache behind a stored resource.
+    pub(crate) fn cache(&self, resource: &Resource) -> Result<Arc<Cache>, Status> {
+        let Backend::Stored { prefix } = &resource.backend else {
+            return Err(Status::method_not_allowed());
+        };
+        self.caches.read().get(prefix).cloned().ok_or_else(Status::unknown_resource)
+    }
+
+    /// Waits until the caches hold everything that was committed before the call.
+    pub async fn fresh(&self) -> Result<Revision, Status> {
+        let wanted = self.storage.revision().await.map_err(|error| storage_failed(&error))?;
+        self.reach(wanted).await
+    }
+
+    /// Waits until the caches hold everything up to `wanted`.
+    pub(crate) async fn reach(&self, wanted: Revision) -> Result<Revision, Status> {
+        let mut progress = self.progress.subscribe();
+        let reached = tokio::time::timeout(FRESH_WAIT_MAX, async {
+            progress.wait_for(|now| *now >= wanted).await.map(|now| *now)
+        });
+        match reached.await {
+            Ok(Ok(now)) => Ok(now),
+            _ => Err(Status::version_too_large(wanted, *self.progress.borrow())),
+        }
+    }
+
+    fn apply(&self, events: &[Arc<Event>]) {
+        for event in events {
+            let Some(cache) = self.cache_of(&event.key) else { continue };
+            let previous = cache.get(&event.key);
+            let current = match &event.current {
+                Some(item) => {
+                    let Some(resource) = self.resource_of(&event.key) else { continue };
+                    decode(item, &resource)
+                }
+                None => None,
+            };
+            if let Some(event) = CacheEvent::new(event.revision, previous, current) {
+                cache.apply(event);
+            }
+        }
+    }
+
+    fn cache_of(&self, key: &str) -> Option<Arc<Cache>> {
+        let caches = self.caches.read();
+        let upto = (std::ops::Bound::Unbounded, std::ops::Bound::Included(key));
+        let (prefix, cache) = caches.range::<str, _>(upto).next_back()?;
+        key.starts_with(prefix.as_str()).then(|| cache.clone())
+    }
+
+    /// Any resource stored under the key's prefix; its selectable fields are those of all versions.
+    fn resource_of(&self, key: &str) -> Option<Arc<Resource>> {
+        let catalog = self.catalog.load();
+        catalog
+            .all()
+            .find(|resource| {
+                matches!(&resource.backend, Backend::Stored { prefix } if key.starts_with(prefix.as_str()))
+            })
+            .cloned()
+    }
+}
+
+/// An undecodable value is told once and skipped, so that it does not break its whole kind.
+fn decode(item: &storage::KeyValue, resource: &Resource) -> Option<Arc<Stored>> {
+    match Stored::decode(item, &resource.selectable_fields) {
+        Ok(stored) => Some(Arc::new(stored)),
+        Err(error) => {
+            tracing::error!(key = %item.key, %error, "skipped an unreadable object");
+            None
+        }
+    }
+}
+
+/// Follows the storage until the registry is dropped.
+async fn dispatch(registry: std::sync::Weak<Registry>) {
+    loop {
+        let Some(strong) = registry.upgrade() else { return };
+        let after = *strong.progress.borrow();
+        let stream = strong.storage.watch(ROOT, after).await;
+        drop(strong);
+        match stream {
+            Ok(mut stream) => {
+                while let Some(item) = stream.next().await {
+                    let Some(registry) = registry.upgrade() else { return };
+                    match item {
+                        Ok(item) => advance(&registry, item).await,
+                        Err(StorageError::Closed) => return,
+                        Err(error) => {
+                            tracing::warn!(%error, "storage watch ended, resuming");
+                            break;
+                        }
+                    }
+                }
+            }
+            Err(StorageError::Closed) => return,
+            Err(error) => tracing::error!(%error, after, "cannot follow the storage"),
+        }
+        tokio::time::sleep(REWATCH_PAUSE).await;
+    }
+}
+
+async fn advance(registry: &Registry, item: WatchItem) {
+    let _guard = registry.dispatching.lock().await;
+    let reached = match item {
+        WatchItem::Events(events) => {
+            registry.apply(&events);
+            events.last().map_or(0, |event| event.revision)
+        }
+        WatchItem::Progress(revision) => revision,
+    };
+    registry.progress.send_if_modified(|now| {
+        let moved = reached > *now;
+        *now = reached.max(*now);
+        moved
+    });
+}
+
+/// A storage error as clients are told.
+pub(crate) fn storage_failed(error: &StorageError) -> Status {
+    match error {
+        StorageError::Compacted { wanted, oldest } => Status::expired(format!(
+            "The resourceVersion for the provided watch is too old: {wanted} ({oldest})"
+        )),
+        StorageError::Future { wanted, current } => Status::version_too_large(*wanted, *current),
+        StorageError::TooLarge { .. } => Status::too_large(error.to_string()),
+        StorageError::Full { .. } => {
+            let text = format!("{error}; free space on the server's disk and try again");
+            Status::new(507, "InternalError", text)
+        }
+        StorageError::Closed => Status::unavailable("the server is shutting down"),
+        StorageError::Unknown { .. } => {
+            Status::timeout(format!("{error}; read the object before trying again"))
+        }
+        StorageError::Unexpected { .. } | StorageError::Lagged | StorageError::Failed { .. } => {
+            tracing::error!(%error, "storage operation failed");
+            Status::internal(error)
+        }
+    }
+}

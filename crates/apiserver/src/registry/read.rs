@@ -1,0 +1,300 @@
+//! Reading: one object, lists in all their consistency modes, and pages.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use api_meta::fields::FieldSelector;
+use api_meta::labels::LabelSelector;
+use api_meta::status::Status;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use storage::{RangeRequest, Revision, prefix_end};
+
+use crate::registry::{Registry, decode, storage_failed};
+use crate::resource::{Backend, Resource};
+use crate::stored::Stored;
+
+/// How fresh an answer must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// Everything committed before the request.
+    Latest,
+    /// Whatever the cache holds.
+    Any,
+    NotOlderThan(Revision),
+    Exact(Revision),
+}
+
+/// What a list asks for.
+#[derive(Clone, Debug)]
+pub struct ListQuery {
+    /// Empty for all namespaces.
+    pub namespace: String,
+    pub labels: LabelSelector,
+    pub fields: FieldSelector,
+    pub version: Version,
+    pub limit: Option<usize>,
+    /// A token of an earlier page.
+    pub continue_token: Option<String>,
+}
+
+impl ListQuery {
+    pub fn all(namespace: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            labels: LabelSelector::default(),
+            fields: FieldSelector::default(),
+            version: Version::Latest,
+            limit: None,
+            continue_token: None,
+        }
+    }
+    fn selects_all(&self) -> bool {
+        self.labels.is_everything() && self.fields.is_everything()
+    }
+}
+
+/// One page, or all.
+#[derive(Debug)]
+pub struct List {
+    pub items: Vec<Arc<Stored>>,
+    /// The snapshot that the items are from.
+    pub revision: Revision,
+    pub continue_token: Option<String>,
+    pub remaining: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Token {
+    v: String,
+    rv: i64,
+    start: String,
+}
+
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
+impl Registry {
+    /// One object, as of now.
+    pub async fn get(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Stored>, Status> {
+        self.get_at(resource, namespace, name, Version::Latest).await
+    }
+
+    pub async fn get_at(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        version: Version,
+    ) -> Result<Arc<Stored>, Status> {
+        self.settle(version).await?;
+        let key = resource.key(namespace, name).ok_or_else(Status::method_not_allowed)?;
+        self.cache(resource)?
+            .get(&key)
+            .ok_or_else(|| Status::not_found(&resource.group, &resource.plural, name))
+    }
+
+    async fn settle(&self, version: Version) -> Result<Revision, Status> {
+        match version {
+            Version::Any => Ok(*self.progress.borrow()),
+            Version::Latest => self.fresh().await,
+            Version::NotOlderThan(wanted) | Version::Exact(wanted) => self.reach(wanted).await,
+        }
+    }
+
+    pub async fn list(&self, resource: &Resource, query: &ListQuery) -> Result<List, Status> {
+        if let Some(token) = &query.continue_token {
+            return self.list_continued(resource, query, token).await;
+        }
+        let reached = self.settle(query.version).await?;
+        match query.version {
+            Version::Exact(wanted) if wanted < reached => {
+                self.list_at(resource, query, wanted, None).await
+            }
+            _ => self.list_cached(resource, query, ""),
+        }
+    }
+
+    async fn list_continued(
+        &self,
+        resource: &Resource,
+        query: &ListQuery,
+        token: &str,
+    ) -> Result<List, Status> {
+        let (revision, start) = decode_token(token)?;
+        let prefix = key_prefix(resource, &query.namespace)?;
+        let from = format!("{prefix}{}", start.trim_start_matches('/'));
+        match revision {
+            None => {
+                self.fresh().await?;
+                self.list_cached(resource, query, &from)
+            }
+            Some(revision) => {
+                let page = self.list_at(resource, query, revision, Some(&from)).await;
+                page.map_err(|status| {
+                    if status.code != 410 {
+                        return status;
+                    }
+                    // The way on: the same place at the newest revision, no longer one snapshot.
+                    let mut status = Status::expired(
+                        "The provided continue parameter is too old to display a consistent list \
+                         result. You can start a new list without the continue parameter, or use \
+                         the continue token in this response to retrieve the remainder of the \
+                         results. Continuing with the provided token results in an inconsistent \
+                         list - objects that were created, modified, or deleted between the time \
+                         the first chunk was returned and now may show up in the list.",
+                    );
+                    status.continue_token = Some(encode_token(-1, &start));
+                    status
+                })
+            }
+        }
+    }
+
+    /// From the cache; the page's revision is what the cache is complete to.
+    fn list_cached(
+        &self,
+        resource: &Resource,
+        query: &ListQuery,
+        from: &str,
+    ) -> Result<List, Status> {
+        let cache = self.cache(resource)?;
+        let prefix = key_prefix(resource, &query.namespace)?;
+        let limit = query.limit.unwrap_or(usize::MAX);
+        let plain = query.selects_all();
+        let mut items = Vec::new();
+        let mut more = 0_u64;
+        // Progress is published after its changes were applied, so no change of this cache lies between it and the
+        // newest change seen: the larger of the two is exactly the state listed.
+        let complete = *self.progress.borrow();
+        let newest = cache.collect(&prefix, from, |object| {
+            if !plain && !selected(resource, query, object) {
+                return ControlFlow::Continue(());
+            }
+            if items.len() < limit {
+                items.push(object.clone());
+                return ControlFlow::Continue(());
+            }
+            more += 1;
+            if plain { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        Ok(page(items, complete.max(newest), more, plain, &prefix))
+    }
+
+    /// From storage at an earlier revision.
+    async fn list_at(
+        &self,
+        resource: &Resource,
+        query: &ListQuery,
+        revision: Revision,
+        from: Option<&str>,
+    ) -> Result<List, Status> {
+        let prefix = key_prefix(resource, &query.namespace)?;
+        let mut request = RangeRequest {
+            start: from.unwrap_or(&prefix).to_owned(),
+            end: prefix_end(&prefix),
+            limit: query.limit,
+            at: Some(revision),
+        };
+        let limit = query.limit.unwrap_or(usize::MAX);
+        let mut items = Vec::new();
+        loop {
+            let range = self
+                .storage()
+                .range(request.clone())
+                .await
+                .map_err(|error| storage_failed(&error))?;
+            let last = range.items.last().map(|item| item.key.to_string());
+            let mut left = range.items.len();
+            for object in range.items.iter().filter_map(|item| decode(item, resource)) {
+                left -= 1;
+                if selected(resource, query, &object) {
+                    items.push(object);
+                    if items.len() == limit {
+                        break;
+                    }
+                }
+            }
+            let more = range.remaining + if items.len() == limit { left as u64 } else { 0 };
+            match last {
+                Some(last) if items.len() < limit && more > 0 => request.start = last + "\0",
+                _ => return Ok(page(items, revision, more, query.selects_all(), &prefix)),
+            }
+        }
+    }
+}
+
+fn page(items: Vec<Arc<Stored>>, revision: Revision, more: u64, plain: bool, prefix: &str) -> List {
+    let continue_token = (more > 0).then(|| {
+        let last = items.last().map_or("", |object| &object.key[prefix.len()..]);
+        encode_token(i64::try_from(revision).unwrap_or(i64::MAX), &format!("{last}\0"))
+    });
+    let remaining = (more > 0 && plain).then_some(more);
+    List { items, revision, continue_token, remaining }
+}
+
+/// The keys of a resource, in one namespace or all.
+pub(crate) fn key_prefix(resource: &Resource, namespace: &str) -> Result<String, Status> {
+    match &resource.backend {
+        Backend::Stored { prefix } if resource.namespaced && !namespace.is_empty() => {
+            Ok(format!("{prefix}{namespace}/"))
+        }
+        Backend::Stored { prefix } => Ok(prefix.clone()),
+        Backend::Computed(_) => Err(Status::method_not_allowed()),
+    }
+}
+
+pub(crate) fn selected(resource: &Resource, query: &ListQuery, object: &Stored) -> bool {
+    matches(resource, &query.labels, &query.fields, object)
+}
+
+/// Whether both selectors take the object.
+pub(crate) fn matches(
+    resource: &Resource,
+    labels: &LabelSelector,
+    fields: &FieldSelector,
+    object: &Stored,
+) -> bool {
+    labels.matches_labels(object)
+        && fields.matches(|field| match field {
+            "metadata.name" => &object.name,
+            "metadata.namespace" => &object.namespace,
+            other => resource
+                .selectable_fields
+                .iter()
+                .position(|field| field.label == other)
+                .and_then(|at| object.fields.get(at))
+                .map_or("", |value| value),
+        })
+}
+
+fn encode_token(revision: i64, start: &str) -> String {
+    let token = Token { v: TOKEN_VERSION.to_owned(), rv: revision, start: start.to_owned() };
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).expect("plain strings serialise"))
+}
+
+/// The revision (`None`: the newest) and the key to go on from, relative to the list's prefix.
+fn decode_token(token: &str) -> Result<(Option<Revision>, String), Status> {
+    let bad = |what: &str| Status::bad_request(format!("continue key is not valid: {what}"));
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| bad(&error.to_string()))?;
+    let token: Token = serde_json::from_slice(&bytes).map_err(|error| bad(&error.to_string()))?;
+    if token.v != TOKEN_VERSION {
+        return Err(bad("unknown version"));
+    }
+    if token.start.is_empty() || token.start.split('/').any(|part| part == "..") {
+        return Err(bad("bad start"));
+    }
+    match token.rv {
+        -1 => Ok((None, token.start)),
+        0 => Err(bad("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")),
+        revision => {
+            let revision = u64::try_from(revision).map_err(|_| bad("negative revision"))?;
+            Ok((Some(revision), token.start))
+        }
+    }
+}

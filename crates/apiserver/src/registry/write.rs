@@ -1,0 +1,265 @@
+//! Writing: create, update in place, delete. The order of steps is that of [`crate::strategy::Strategy`].
+
+mod create;
+mod delete;
+mod update;
+
+use std::sync::Arc;
+
+use api_meta::object::ObjectExt;
+use api_meta::status::{Cause, Status};
+use serde_json::Value;
+
+pub(crate) use create::new_uid;
+pub use delete::{DeleteOptions, Deleted, Propagation};
+
+use crate::attributes::{GROUP_MASTERS, UserInfo};
+use crate::registry::Registry;
+use crate::resource::Resource;
+use crate::stored::Stored;
+use crate::strategy::{Operation, Write};
+
+/// How often a write is tried again when another one came between.
+const CONFLICT_RETRIES_MAX: usize = 50;
+
+/// What to do about fields the kind does not know and keys that stand twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
+}
+
+/// On whose behalf and how a write is done.
+#[derive(Clone, Debug)]
+pub struct WriteOptions {
+    pub user: UserInfo,
+    pub dry_run: bool,
+    pub field_validation: FieldValidation,
+    /// Keys that stood twice in the body.
+    pub duplicates: Vec<String>,
+    /// The update came as a patch: strict errors are then 422.
+    pub is_patch: bool,
+}
+
+impl WriteOptions {
+    pub fn of(user: UserInfo) -> Self {
+        Self {
+            user,
+            dry_run: false,
+            field_validation: FieldValidation::Ignore,
+            duplicates: Vec::new(),
+            is_patch: false,
+        }
+    }
+    /// For the server's own controllers.
+    pub fn system() -> Self {
+        Self::of(UserInfo::new("system:apiserver", &[GROUP_MASTERS]))
+    }
+}
+
+/// One object's place.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    pub resource: &'a Resource,
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+impl Target<'_> {
+    pub fn not_found(&self) -> Status {
+        Status::not_found(&self.resource.group, &self.resource.plural, self.name)
+    }
+    fn write<'a>(&'a self, operation: Operation, options: &'a WriteOptions) -> Write<'a> {
+        Write {
+            user: &options.user,
+            operation,
+            namespace: self.namespace,
+            name: self.name,
+            dry_run: options.dry_run,
+        }
+    }
+    fn invalid(&self, causes: Vec<Cause>) -> Status {
+        Status::invalid(&self.resource.group, &self.resource.kind, self.name, causes)
+    }
+    fn modified(&self) -> Status {
+        Status::modified(&self.resource.group, &self.resource.plural, self.name)
+    }
+}
+
+/// A write's result.
+#[derive(Debug)]
+pub struct Written {
+    pub object: Arc<Stored>,
+    pub created: bool,
+    pub warnings: Vec<String>,
+}
+
+/// The tree of a stored object as this resource serves it.
+pub(crate) fn served_value(resource: &Resource, stored: &Stored) -> Value {
+    let mut object = stored.value();
+    bring_to_version(resource, &mut object);
+    object
+}
+
+/// Rewrites the apiVersion, and defaults and pruning of a changed schema.
+pub(crate) fn bring_to_version(resource: &Resource, object: &mut Value) {
+    if object.api_version() != resource.api_version() {
+        object["apiVersion"] = resource.api_version().into();
+        object["kind"] = resource.kind.clone().into();
+        resource.strategy.on_read(object);
+    } else if resource.strategy.rewrites_on_read() {
+        resource.strategy.on_read(object);
+    }
+}
+
+/// Fills or checks the type of a body. Built-in kinds may leave it out.
+fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Status> {
+    if object.is_null() && !resource.custom {
+        *object = Value::Object(serde_json::Map::new());
+    }
+    let Some(map) = object.as_object_mut() else {
+        return Err(Status::bad_request(format!(
+            "the body of the request is not an object of kind {}",
+            resource.kind
+        )));
+    };
+    let wanted = (resource.api_version(), resource.kind.clone());
+    if resource.custom && !map.get("kind").is_some_and(Value::is_string) {
+        return Err(Status::bad_request("Object 'Kind' is missing in the body of the request"));
+    }
+    for (field, wanted) in [("apiVersion", wanted.0), ("kind", wanted.1)] {
+        match map.get(field).and_then(Value::as_str) {
+            None | Some("") => {
+                map.insert(field.to_owned(), wanted.into());
+            }
+            Some(given) if given == wanted => {}
+            Some(given) => {
+                return Err(Status::bad_request(format!(
+                    "the {field} in the data ({given}) does not match the expected {field} ({wanted})"
+                )));
+            }
+        }
+    }
+    match api_meta::metadata::type_problem(object) {
+        None => Ok(()),
+        Some(problem) => Err(Status::bad_request(problem)),
+    }
+}
+
+/// The namespace of a body follows the path.
+fn check_namespace(target: &Target<'_>, object: &mut Value) -> Result<(), Status> {
+    if !target.resource.namespaced {
+        object.remove_meta("namespace");
+        return Ok(());
+    }
+    let given = object.namespace();
+    if given.is_empty() {
+        object.set_meta("namespace", target.namespace);
+    } else if given != target.namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses what does not fit the kind's type.
+fn check_decodable(
+    resource: &Resource,
+    object: &Value,
+    options: &WriteOptions,
+) -> Result<(), Status> {
+    let Some(problem) = resource.strategy.decode_problem(object) else { return Ok(()) };
+    if options.is_patch {
+        let shown = Value::String(object.to_string());
+        let cause = Cause::invalid("patch", &shown, &problem);
+        return Err(Status::invalid("", "", "", vec![cause]));
+    }
+    let (kind, version) = (&resource.kind, &resource.version);
+    Err(Status::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {kind}: {problem}"
+    )))
+}
+
+/// Unknown fields and duplicates: an error or warnings. Run before pruning.
+fn check_fields(
+    resource: &Resource,
+    object: &Value,
+    options: &WriteOptions,
+) -> Result<Vec<String>, Status> {
+    if options.field_validation == FieldValidation::Ignore {
+        return Ok(Vec::new());
+    }
+    let unknown = resource.strategy.unknown_fields(object);
+    let problems: Vec<String> = unknown
+        .iter()
+        .map(|path| format!("unknown field \"{path}\""))
+        .chain(options.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")))
+        .collect();
+    if problems.is_empty() || options.field_validation == FieldValidation::Warn {
+        return Ok(problems);
+    }
+    let list = problems.join(", ");
+    if options.is_patch {
+        let cause = Cause::invalid("patch", object, &format!("strict decoding error: {list}"));
+        return Err(Status::invalid("", "", "", vec![cause]));
+    }
+    Err(Status::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {list}",
+        kind = resource.kind,
+        version = resource.version,
+    )))
+}
+
+/// The metadata fields that only the server writes, and that bodies may carry along.
+fn drop_managed_fields(object: &mut Value) {
+    object.remove_meta("managedFields");
+    object.remove_meta("selfLink");
+}
+
+/// Now, in the form of metadata.
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Everything but metadata, and status where it has its own subresource: what `generation` counts.
+fn spec_differs(resource: &Resource, old: &Value, new: &Value) -> bool {
+    let relevant = |object: &Value| {
+        let map = object.as_object().cloned().unwrap_or_default();
+        map.into_iter()
+            .filter(|(key, _)| {
+                let apart = matches!(key.as_str(), "metadata" | "apiVersion" | "kind");
+                !(apart || key == "status" && resource.has_status())
+            })
+            .collect::<serde_json::Map<_, _>>()
+    };
+    relevant(old) != relevant(new)
+}
+
+/// A dry run's answer: like a stored object, but nowhere stored.
+fn unstored(resource: &Resource, object: &mut Value, revision: u64) -> Result<Arc<Stored>, Status> {
+    let value = crate::stored::to_storage(object);
+    let item = storage::KeyValue {
+        key: "".into(),
+        value,
+        create_revision: revision,
+        mod_revision: revision,
+    };
+    let mut stored = Stored::decode(&item, &resource.selectable_fields)
+        .map_err(|error| Status::internal(&error))?;
+    if revision == 0 {
+        stored.bytes = crate::stored::to_bytes(object);
+    }
+    Ok(Arc::new(stored))
+}
+
+impl Registry {
+    /// The stored form of a fresh write.
+    fn stored(&self, resource: &Resource, item: &storage::KeyValue) -> Result<Arc<Stored>, Status> {
+        Stored::decode(item, &resource.selectable_fields)
+            .map(Arc::new)
+            .map_err(|error| Status::internal(&error))
+    }
+}

@@ -1,0 +1,175 @@
+//! Creating an object.
+
+use api_meta::object::ObjectExt;
+use api_meta::status::{Cause, Status};
+use api_meta::{metadata, names};
+use serde_json::Value;
+use storage::{Expect, StorageError};
+
+use super::{
+    Target, WriteOptions, Written, check_decodable, check_fields, check_namespace, check_type,
+    drop_managed_fields, now, unstored,
+};
+use crate::registry::{Registry, storage_failed};
+use crate::resource::Resource;
+use crate::stored::to_storage;
+use crate::strategy::Operation;
+
+/// Attempts at a free generated name.
+const GENERATE_ATTEMPTS_MAX: usize = 8;
+
+impl Registry {
+    /// Creates an object from a body. `namespace` is the path's.
+    pub async fn create(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        check_type(resource, &mut object)?;
+        let name = object.name().to_owned();
+        let target = Target { resource, namespace, name: &name };
+        check_namespace(&target, &mut object)?;
+        if !matches!(object.resource_version(), "" | "0") {
+            let text = "resourceVersion should not be set on objects to be created";
+            return Err(Status::new(500, "", text));
+        }
+        check_decodable(resource, &object, options)?;
+        let warnings = check_fields(resource, &object, options)?;
+        let attempts = if name.is_empty() { GENERATE_ATTEMPTS_MAX } else { 1 };
+        let mut result = Err(target.not_found());
+        for _ in 0..attempts {
+            result = self.create_once(&target, object.clone(), options).await;
+            match &result {
+                Err(status) if status.reason == "AlreadyExists" => {}
+                _ => break,
+            }
+        }
+        match result {
+            Ok(mut written) => {
+                written.warnings = warnings;
+                Ok(written)
+            }
+            Err(status) if attempts > 1 && status.reason == "AlreadyExists" => {
+                Err(status.retry_after(1))
+            }
+            Err(status) => Err(status),
+        }
+    }
+
+    async fn create_once(
+        &self,
+        target: &Target<'_>,
+        mut object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let resource = target.resource;
+        let name = ensure_name(target, &mut object)?;
+        let target = Target { name: &name, ..*target };
+        let write = target.write(Operation::Create, options);
+        drop_managed_fields(&mut object);
+        for field in
+            ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"]
+        {
+            let kept = field == "generation" && !resource.rules.generation;
+            if !kept {
+                object.remove_meta(field);
+            }
+        }
+        if resource.has_status() && !resource.strategy.keeps_status_on_create() {
+            object.as_object_mut().expect("checked to be an object").remove("status");
+        }
+        resource.strategy.prune(&mut object);
+        resource.strategy.default(&mut object);
+        object.set_meta("uid", new_uid());
+        object.set_meta("creationTimestamp", now());
+        if resource.rules.generation {
+            object.set_meta("generation", 1);
+        }
+        resource.strategy.prepare(&write, &mut object, None);
+        for plugin in self.plugins(resource) {
+            plugin.prepare(resource, &write, &mut object, None);
+        }
+        let mut causes = metadata::validate_name(&object, resource.name_rule);
+        causes.extend(metadata::validate(&object, resource.namespaced));
+        causes.extend(resource.strategy.validate(&write, &object, None));
+        for plugin in self.plugins(resource) {
+            causes.extend(plugin.validate(resource, &write, &object, None));
+        }
+        if !causes.is_empty() {
+            return Err(target.invalid(causes));
+        }
+        let _creating = self.creating();
+        self.admit_into_namespace(&target).await?;
+        resource.strategy.admit(&write, Some(&mut object), None).await?;
+        for plugin in self.plugins(resource) {
+            plugin.admit(resource, &write, Some(&object), None).await?;
+        }
+        let key = resource.key(target.namespace, &name).ok_or_else(Status::method_not_allowed)?;
+        let exists = || Status::already_exists(&resource.group, &resource.plural, &name);
+        if options.dry_run {
+            self.fresh().await?;
+            if self.cache(resource)?.get(&key).is_some() {
+                return Err(exists());
+            }
+            let object = unstored(resource, &mut object, 0)?;
+            return Ok(Written { object, created: true, warnings: Vec::new() });
+        }
+        let value = to_storage(&mut object);
+        match self.storage().put(&key, value, Expect::Absent, resource.rules.ttl).await {
+            Ok(item) => {
+                let object = self.stored(resource, &item)?;
+                Ok(Written { object, created: true, warnings: Vec::new() })
+            }
+            Err(StorageError::Unexpected { .. }) => Err(exists()),
+            Err(error) => Err(storage_failed(&error)),
+        }
+    }
+
+    /// Refuses objects for a namespace that is missing or on its way out.
+    async fn admit_into_namespace(&self, target: &Target<'_>) -> Result<(), Status> {
+        let resource = target.resource;
+        if !resource.namespaced {
+            return Ok(());
+        }
+        let Some(namespaces) = self.find("", "namespaces") else { return Ok(()) };
+        let namespace = self.get(&namespaces, "", target.namespace).await?.value();
+        if !namespace.is_terminating() {
+            return Ok(());
+        }
+        let text = format!(
+            "unable to create new content in namespace {} because it is being terminated",
+            target.namespace
+        );
+        let cause = Cause::new(
+            "NamespaceTerminating",
+            "metadata.namespace",
+            format!("namespace {} is being terminated", target.namespace),
+        );
+        Err(Status::forbidden(&resource.group, &resource.plural, target.name, &text)
+            .causes(vec![cause]))
+    }
+}
+
+fn ensure_name(target: &Target<'_>, object: &mut Value) -> Result<String, Status> {
+    if !object.name().is_empty() {
+        return Ok(object.name().to_owned());
+    }
+    let base = object.meta_str("generateName");
+    if base.is_empty() {
+        let cause = Cause::required("metadata.name", "name or generateName is required");
+        return Err(target.invalid(vec![cause]));
+    }
+    let name = names::generate_name(base, rand::random());
+    object.set_meta("name", name.clone());
+    Ok(name)
+}
+
+/// A random (version 4) UUID.
+pub(crate) fn new_uid() -> String {
+    let bits: u128 = rand::random();
+    let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
+    let hex = format!("{bits:032x}");
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}

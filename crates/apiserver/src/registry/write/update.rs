@@ -1,0 +1,278 @@
+//! Changing an object in place: PUT, every kind of patch, status, finalize.
+
+use std::sync::Arc;
+
+use api_meta::metadata;
+use api_meta::object::ObjectExt;
+use api_meta::status::{Cause, Status};
+use serde_json::Value;
+use storage::{Expect, StorageError};
+
+use super::{
+    CONFLICT_RETRIES_MAX, Target, WriteOptions, Written, bring_to_version, check_decodable,
+    check_fields, check_namespace, check_type, drop_managed_fields, served_value, spec_differs,
+    unstored,
+};
+use crate::registry::{Registry, storage_failed};
+use crate::resource::Resource;
+use crate::stored::{Stored, to_storage};
+use crate::strategy::Operation;
+
+/// What a change makes of the current state. It may run several times.
+pub type Change<'a> = dyn Fn(&Value) -> Result<Value, Status> + Send + Sync + 'a;
+
+impl Registry {
+    /// PUT: replaces the object by `body`, or only its status.
+    pub async fn replace(
+        &self,
+        target: &Target<'_>,
+        operation: Operation,
+        body: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let resource = target.resource;
+        let mut body = body;
+        check_type(resource, &mut body)?;
+        match body.name() {
+            "" => {
+                return Err(Status::bad_request(
+                    "the name of the object (must be provided in metadata.name) is empty: name \
+                     must be provided",
+                ));
+            }
+            name if name != target.name => {
+                return Err(Status::bad_request(format!(
+                    "the name of the object ({name}) does not match the name on the URL ({})",
+                    target.name
+                )));
+            }
+            _ => {}
+        }
+        check_namespace(target, &mut body)?;
+        if matches!(body.resource_version(), "" | "0") && !resource.rules.unconditional_update {
+            let cause = Cause::new(
+                "FieldValueInvalid",
+                "metadata.resourceVersion",
+                "Invalid value: 0: must be specified for an update",
+            );
+            let plural = &resource.plural;
+            return Err(Status::invalid(&resource.group, plural, target.name, vec![cause]));
+        }
+        let written = self.modify(target, operation, options, &|_| Ok(body.clone())).await;
+        match written {
+            Err(status)
+                if status.code == 404
+                    && resource.rules.create_on_update
+                    && operation == Operation::Update =>
+            {
+                body.remove_meta("resourceVersion");
+                self.create(resource, target.namespace, body.clone(), options).await
+            }
+            other => other,
+        }
+    }
+
+    /// Applies `change` to the current state, again if another write came between. A resource version in the result is
+    /// a precondition.
+    pub async fn modify(
+        &self,
+        target: &Target<'_>,
+        operation: Operation,
+        options: &WriteOptions,
+        change: &Change<'_>,
+    ) -> Result<Written, Status> {
+        let resource = target.resource;
+        self.fresh().await?;
+        let key =
+            resource.key(target.namespace, target.name).ok_or_else(Status::method_not_allowed)?;
+        let mut current = self.cache(resource)?.get(&key).ok_or_else(|| target.not_found())?;
+        for _ in 0..CONFLICT_RETRIES_MAX {
+            let old = served_value(resource, &current);
+            let mut new = change(&old)?;
+            let warnings = self.settle_update(target, operation, options, &old, &mut new).await?;
+            let done = |object| Ok(Written { object, created: false, warnings: warnings.clone() });
+            if old.is_terminating() && !held(resource, &new) {
+                if options.dry_run {
+                    return done(unstored(resource, &mut new, current.revision)?);
+                }
+                match self.storage().delete(&key, current.revision).await {
+                    Ok(_) => return done(unstored(resource, &mut new, current.revision)?),
+                    Err(StorageError::Unexpected { current: found }) => {
+                        current = self.found(target, found.as_ref())?;
+                        continue;
+                    }
+                    Err(error) => return Err(storage_failed(&error)),
+                }
+            }
+            if new == old && !stored_differently(resource, &current) {
+                return done(current);
+            }
+            if options.dry_run {
+                return done(unstored(resource, &mut new, current.revision)?);
+            }
+            let value = to_storage(&mut new);
+            let expect = Expect::Revision(current.revision);
+            match self.storage().put(&key, value, expect, resource.rules.ttl).await {
+                Ok(item) => return done(self.stored(resource, &item)?),
+                Err(StorageError::Unexpected { current: found }) => {
+                    current = self.found(target, found.as_ref())?;
+                }
+                Err(error) => return Err(storage_failed(&error)),
+            }
+        }
+        Err(target.modified())
+    }
+
+    /// The state that a failed compare came upon.
+    pub(super) fn found(
+        &self,
+        target: &Target<'_>,
+        found: Option<&storage::KeyValue>,
+    ) -> Result<Arc<Stored>, Status> {
+        self.stored(target.resource, found.ok_or_else(|| target.not_found())?)
+    }
+
+    /// Everything between the wanted state and the write. Leaves the final object, with the old resource version, in
+    /// `new`.
+    async fn settle_update(
+        &self,
+        target: &Target<'_>,
+        operation: Operation,
+        options: &WriteOptions,
+        old: &Value,
+        new: &mut Value,
+    ) -> Result<Vec<String>, Status> {
+        let resource = target.resource;
+        check_type(resource, new)?;
+        check_identity(target, options, old, new)?;
+        check_decodable(resource, new, options)?;
+        let warnings = check_fields(resource, new, options)?;
+        keep_server_fields(resource, old, new);
+        match operation {
+            Operation::UpdateStatus => *new = with_status_of(resource, old, new),
+            _ if resource.has_status() => copy_member("status", old, new),
+            _ => {}
+        }
+        resource.strategy.prune(new);
+        resource.strategy.default(new);
+        let write = target.write(operation, options);
+        resource.strategy.prepare(&write, new, Some(old));
+        let reviewed = operation == Operation::Update;
+        for plugin in self.plugins(resource).filter(|_| reviewed) {
+            plugin.prepare(resource, &write, new, Some(old));
+        }
+        if resource.rules.generation {
+            let bump = i64::from(spec_differs(resource, old, new));
+            new.set_meta("generation", old.generation() + bump);
+        }
+        let mut causes = metadata::validate(new, resource.namespaced);
+        causes.extend(metadata::validate_update(new, old));
+        causes.extend(resource.strategy.validate(&write, new, Some(old)));
+        for plugin in self.plugins(resource).filter(|_| reviewed) {
+            causes.extend(plugin.validate(resource, &write, new, Some(old)));
+        }
+        if !causes.is_empty() {
+            return Err(target.invalid(causes));
+        }
+        if new != old {
+            resource.strategy.admit(&write, Some(new), Some(old)).await?;
+            for plugin in self.plugins(resource).filter(|_| reviewed) {
+                plugin.admit(resource, &write, Some(new), Some(old)).await?;
+            }
+        }
+        Ok(warnings)
+    }
+}
+
+/// Whether a terminating object must stay.
+pub(super) fn held(resource: &Resource, object: &Value) -> bool {
+    !object.finalizers().is_empty()
+        || resource.strategy.holds(object)
+        || object["metadata"]["deletionGracePeriodSeconds"].as_i64().is_some_and(|s| s > 0)
+}
+
+/// An object in another version's form is rewritten even when nothing else changes.
+fn stored_differently(resource: &Resource, stored: &Stored) -> bool {
+    if !resource.custom {
+        return false;
+    }
+    let mut served = stored.value();
+    let before = served.clone();
+    bring_to_version(resource, &mut served);
+    before != served
+}
+
+/// Name, uid and resource version of the wanted state against the current one.
+fn check_identity(
+    target: &Target<'_>,
+    options: &WriteOptions,
+    old: &Value,
+    new: &mut Value,
+) -> Result<(), Status> {
+    let resource = target.resource;
+    if new.name() != target.name {
+        let text = format!(
+            "the name of the object ({}) does not match the name on the URL ({})",
+            new.name(),
+            target.name
+        );
+        return Err(Status::bad_request(text));
+    }
+    check_namespace(target, new)?;
+    if !options.is_patch && !new.uid().is_empty() && new.uid() != old.uid() {
+        let text = format!(
+            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
+            new.uid(),
+            old.uid()
+        );
+        return Err(Status::conflict(&resource.group, &resource.plural, target.name, &text));
+    }
+    match new.resource_version() {
+        "" | "0" => {}
+        version if version == old.resource_version() => {}
+        version if version.parse::<u64>().is_err() => {
+            let text = format!("invalid resource version: {version:?}");
+            return Err(Status::new(500, "", text));
+        }
+        _ => return Err(target.modified()),
+    }
+    Ok(())
+}
+
+/// Fills what a body may leave out and the server keeps.
+fn keep_server_fields(resource: &Resource, old: &Value, new: &mut Value) {
+    drop_managed_fields(new);
+    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if new["metadata"][field].is_null()
+            && let Some(value) = old["metadata"].get(field)
+        {
+            new.set_meta(field, value.clone());
+        }
+    }
+    new.set_meta("resourceVersion", old.resource_version());
+    match old["metadata"].get("generation") {
+        Some(generation) => new.set_meta("generation", generation.clone()),
+        None if resource.rules.generation => new.set_meta("generation", 0),
+        None => {
+            new.remove_meta("generation");
+        }
+    }
+}
+
+fn copy_member(member: &str, from: &Value, to: &mut Value) {
+    let map = to.as_object_mut().expect("checked to be an object");
+    match from.get(member) {
+        Some(value) => map.insert(member.to_owned(), value.clone()),
+        None => map.remove(member),
+    };
+}
+
+/// The current object with another status. Built-in kinds also take labels, annotations and finalizers along.
+fn with_status_of(resource: &Resource, old: &Value, new: &Value) -> Value {
+    let mut merged = old.clone();
+    copy_member("status", new, &mut merged);
+    if !resource.custom {
+        copy_member("metadata", new, &mut merged);
+    }
+    merged
+}

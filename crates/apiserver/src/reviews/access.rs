@@ -1,0 +1,201 @@
+//! May he: the access reviews, and the list of all one may.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api_meta::status::{Cause, Status};
+use authz::PolicyRule;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+
+use super::answered;
+use crate::attributes::{Attributes, Authorizer, Decision, UserInfo};
+use crate::authorization::RuleResolver;
+use crate::resource::{Call, Endpoint};
+
+const GROUP: &str = "authorization.k8s.io";
+
+/// About whom a review may ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Anybody, anywhere: `SubjectAccessReview`.
+    Anybody,
+    /// Anybody, in the namespace of the review: `LocalSubjectAccessReview`.
+    Namespace,
+    /// The asker: `SelfSubjectAccessReview`.
+    Asker,
+}
+
+/// Whether somebody may do something.
+pub struct AccessReview {
+    authorizer: Arc<dyn Authorizer>,
+    scope: Scope,
+}
+
+impl AccessReview {
+    pub fn new(authorizer: Arc<dyn Authorizer>, scope: Scope) -> Self {
+        Self { authorizer, scope }
+    }
+
+    fn review(&self, call: &Call) -> Result<Value, Status> {
+        let spec = &call.body["spec"];
+        let causes = self.violations(call);
+        if !causes.is_empty() {
+            return Err(Status::invalid(GROUP, "", "", causes));
+        }
+        let user = match self.scope {
+            Scope::Asker => call.user.clone(),
+            Scope::Anybody | Scope::Namespace => subject(spec)?,
+        };
+        let status = match self.authorizer.authorize(&attributes(spec, user)) {
+            Decision::Allow { reason } => verdict(true, false, &reason),
+            Decision::Deny { reason } => verdict(false, true, &reason),
+            Decision::NoOpinion { reason } => verdict(false, false, &reason),
+        };
+        let metadata = match &call.body["metadata"] {
+            Value::Object(metadata) => Value::Object(metadata.clone()),
+            _ => json!({}),
+        };
+        let mut answer = answered(&call.body, metadata, Some(spec.clone()), status);
+        if self.scope == Scope::Namespace {
+            answer["metadata"]["namespace"] = json!(call.namespace);
+        }
+        Ok(answer)
+    }
+
+    fn violations(&self, call: &Call) -> Vec<Cause> {
+        let spec = &call.body["spec"];
+        let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+        let mut causes = Vec::new();
+        match (resource.is_null(), path.is_null()) {
+            (false, false) => {
+                let text = "cannot be specified in combination with resourceAttributes";
+                let shown = json!({"Path": path["path"], "Verb": path["verb"]});
+                causes.push(Cause::invalid("spec.nonResourceAttributes", &shown, text));
+            }
+            (true, true) => {
+                let text =
+                    "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+                causes.push(Cause::invalid("spec.resourceAttributes", &Value::Null, text));
+            }
+            _ => {}
+        }
+        let groups = spec["groups"].as_array().is_some_and(|groups| !groups.is_empty());
+        let user = spec["user"].as_str().unwrap_or_default();
+        if self.scope != Scope::Asker && user.is_empty() && !groups {
+            let text = "at least one of user or group must be specified";
+            causes.push(Cause::invalid("spec.user", &json!(""), text));
+        }
+        if self.scope == Scope::Namespace {
+            if !path.is_null() {
+                let text = "disallowed on this kind of request";
+                let shown = json!({"Path": path["path"], "Verb": path["verb"]});
+                causes.push(Cause::invalid("spec.nonResourceAttributes", &shown, text));
+            }
+            let namespace = resource["namespace"].as_str().unwrap_or_default();
+            if !resource.is_null() && namespace != call.namespace {
+                let text = "must match metadata.namespace";
+                let field = "spec.resourceAttributes.namespace";
+                causes.push(Cause::invalid(field, &json!(namespace), text));
+            }
+        }
+        causes
+    }
+}
+
+impl Endpoint for AccessReview {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<(u16, Value), Status>> {
+        Box::pin(std::future::ready(self.review(&call).map(|answer| (201, answer))))
+    }
+}
+
+fn verdict(allowed: bool, denied: bool, reason: &str) -> Value {
+    let mut status = json!({"allowed": allowed});
+    if denied {
+        status["denied"] = json!(true);
+    }
+    if !reason.is_empty() {
+        status["reason"] = json!(reason);
+    }
+    status
+}
+
+fn subject(spec: &Value) -> Result<UserInfo, Status> {
+    fn list<T: serde::de::DeserializeOwned + Default>(
+        spec: &Value,
+        field: &str,
+    ) -> Result<T, Status> {
+        match &spec[field] {
+            Value::Null => Ok(T::default()),
+            value => serde_json::from_value(value.clone())
+                .map_err(|error| Status::bad_request(format!("spec.{field}: {error}"))),
+        }
+    }
+    Ok(UserInfo {
+        name: spec["user"].as_str().unwrap_or_default().to_owned(),
+        uid: spec["uid"].as_str().unwrap_or_default().to_owned(),
+        groups: list(spec, "groups")?,
+        extra: list::<BTreeMap<String, Vec<String>>>(spec, "extra")?,
+    })
+}
+
+fn attributes(spec: &Value, user: UserInfo) -> Attributes {
+    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
+    let path = &spec["nonResourceAttributes"];
+    if !path.is_null() {
+        let (verb, path) = (text(path, "verb"), text(path, "path"));
+        return Attributes { user, verb, path, ..Attributes::default() };
+    }
+    let wanted = &spec["resourceAttributes"];
+    Attributes {
+        user,
+        verb: text(wanted, "verb"),
+        is_resource: true,
+        group: text(wanted, "group"),
+        version: text(wanted, "version"),
+        resource: text(wanted, "resource"),
+        subresource: text(wanted, "subresource"),
+        namespace: text(wanted, "namespace"),
+        name: text(wanted, "name"),
+        path: String::new(),
+    }
+}
+
+/// Everything that the asker may do in a namespace.
+pub struct RulesReview {
+    rules: Arc<dyn RuleResolver>,
+}
+
+impl RulesReview {
+    pub fn new(rules: Arc<dyn RuleResolver>) -> Self {
+        Self { rules }
+    }
+
+    fn review(&self, call: &Call) -> Result<Value, Status> {
+        let namespace = call.body["spec"]["namespace"].as_str().unwrap_or_default();
+        if namespace.is_empty() {
+            return Err(Status::bad_request("no namespace on request"));
+        }
+        let held = self.rules.rules_for(&call.user, namespace);
+        let json = |rule: &PolicyRule| serde_json::to_value(rule).expect("lists serialise");
+        let (paths, resources): (Vec<_>, Vec<_>) =
+            held.rules.iter().partition(|rule| !rule.non_resource_urls.is_empty());
+        let mut status = json!({
+            "resourceRules": resources.into_iter().map(json).collect::<Vec<_>>(),
+            "nonResourceRules": paths.into_iter().map(json).collect::<Vec<_>>(),
+            "incomplete": false,
+        });
+        match held.errors.as_slice() {
+            [] => {}
+            [one] => status["evaluationError"] = json!(one),
+            many => status["evaluationError"] = json!(format!("[{}]", many.join(", "))),
+        }
+        Ok(answered(&call.body, json!({}), Some(json!({})), status))
+    }
+}
+
+impl Endpoint for RulesReview {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<(u16, Value), Status>> {
+        Box::pin(std::future::ready(self.review(&call).map(|answer| (201, answer))))
+    }
+}

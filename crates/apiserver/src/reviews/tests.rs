@@ -1,0 +1,216 @@
+//! The answers of all reviews, over a small policy.
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::attributes::GROUP_AUTHENTICATED;
+use crate::authentication::{StaticTokens, TokenChain};
+use crate::authorization::{RbacAuthorizer, RbacKind};
+use crate::resource::Call;
+
+fn sources() -> ReviewSources {
+    let rbac = Arc::new(RbacAuthorizer::default());
+    let metadata = |name: &str| json!({"name": name, "namespace": "r1"});
+    let rules = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}]);
+    rbac.put(RbacKind::Role, &json!({"metadata": metadata("rw"), "rules": rules}));
+    let subject = json!({"kind": "ServiceAccount", "name": "sa1", "namespace": "r1"});
+    for (name, role) in [("rw", "rw"), ("dang", "nope")] {
+        let reference = json!({"kind": "Role", "name": role});
+        let binding =
+            json!({"metadata": metadata(name), "roleRef": reference, "subjects": [subject]});
+        rbac.put(RbacKind::RoleBinding, &binding);
+    }
+    let paths = json!([{"verbs": ["get"], "nonResourceURLs": ["/api"]}]);
+    rbac.put(RbacKind::ClusterRole, &json!({"metadata": {"name": "d"}, "rules": paths}));
+    let everybody = json!({
+        "metadata": {"name": "d"},
+        "roleRef": {"kind": "ClusterRole", "name": "d"},
+        "subjects": [{"kind": "Group", "name": GROUP_AUTHENTICATED}],
+    });
+    rbac.put(RbacKind::ClusterRoleBinding, &everybody);
+    let tokens = StaticTokens::parse("t-ann,ann,1,ops").unwrap();
+    ReviewSources {
+        authorizer: rbac.clone(),
+        rules: rbac,
+        tokens: Arc::new(TokenChain::new(vec![Arc::new(tokens)])),
+        audiences: vec!["api".to_owned()],
+    }
+}
+
+fn sa1() -> UserInfo {
+    let groups = ["system:serviceaccounts", "system:serviceaccounts:r1", GROUP_AUTHENTICATED];
+    UserInfo::new("system:serviceaccount:r1:sa1", &groups)
+}
+
+fn post(plural: &str, body: Value) -> Result<Value, Status> {
+    let resources = review_resources(&sources());
+    let resource = resources.iter().find(|resource| resource.plural == plural).unwrap();
+    let Backend::Computed(endpoint) = &resource.backend else { panic!("stored") };
+    let call = Call {
+        user: sa1(),
+        verb: "create",
+        namespace: if resource.namespaced { "r1".to_owned() } else { String::new() },
+        name: String::new(),
+        body,
+        dry_run: false,
+    };
+    let (code, answer) = endpoint.call(call).now_or_never().expect("nothing to wait for")?;
+    assert_eq!(code, 201);
+    assert_eq!(answer["kind"], resource.kind);
+    assert_eq!(answer["apiVersion"], resource.api_version());
+    Ok(answer)
+}
+
+fn status(plural: &str, spec: Value) -> Value {
+    post(plural, json!({ "spec": spec })).unwrap()["status"].clone()
+}
+
+const REASON: &str =
+    "RBAC: allowed by RoleBinding \"rw/r1\" of Role \"rw\" to ServiceAccount \"sa1/r1\"";
+const DANGLING: &str = "role.rbac.authorization.k8s.io \"nope\" not found";
+
+/// Answers recorded from kube-apiserver 1.36.
+#[test]
+fn access_reviews_answer_as_in_kubernetes() {
+    let secrets = json!({"namespace": "r1", "verb": "get", "resource": "secrets"});
+    let pods = json!({"namespace": "r1", "verb": "get", "resource": "pods"});
+    let path = json!({"path": "/x", "verb": "get"});
+    let me = "system:serviceaccount:r1:sa1";
+    let allowed = json!({"allowed": true, "reason": REASON});
+    let cases = [
+        (
+            "subjectaccessreviews",
+            json!({"user": me, "resourceAttributes": secrets}),
+            allowed.clone(),
+        ),
+        ("selfsubjectaccessreviews", json!({"resourceAttributes": secrets}), allowed.clone()),
+        ("localsubjectaccessreviews", json!({"user": me, "resourceAttributes": secrets}), allowed),
+        (
+            "subjectaccessreviews",
+            json!({"user": "bob", "resourceAttributes": secrets}),
+            json!({"allowed": false}),
+        ),
+        (
+            "selfsubjectaccessreviews",
+            json!({"resourceAttributes": pods}),
+            json!({"allowed": false, "reason": format!("RBAC: {DANGLING}")}),
+        ),
+        (
+            "subjectaccessreviews",
+            json!({"user": "bob", "groups": ["system:masters"], "nonResourceAttributes": path}),
+            json!({"allowed": true}),
+        ),
+        (
+            "selfsubjectaccessreviews",
+            json!({"nonResourceAttributes": {"path": "/api", "verb": "get"}}),
+            json!({
+                "allowed": true,
+                "reason": "RBAC: allowed by ClusterRoleBinding \"d\" of ClusterRole \"d\" to Group \
+                           \"system:authenticated\"",
+            }),
+        ),
+    ];
+    for (plural, spec, wanted) in cases {
+        assert_eq!(status(plural, spec.clone()), wanted, "{plural} {spec}");
+    }
+    let body = json!({"spec": {"user": "bob", "resourceAttributes": secrets}});
+    let answer = post("localsubjectaccessreviews", body.clone()).unwrap();
+    assert_eq!(answer["metadata"], json!({"namespace": "r1"}));
+    assert_eq!(answer["spec"], body["spec"]);
+}
+
+/// Texts recorded from kube-apiserver 1.36.
+#[test]
+fn access_reviews_ask_one_question_about_one_subject() {
+    let resource = json!({"verb": "get"});
+    let path = json!({"path": "/x", "verb": "get"});
+    let cases = [
+        (
+            "subjectaccessreviews",
+            json!({"user": "bob", "resourceAttributes": resource, "nonResourceAttributes": path}),
+            "spec.nonResourceAttributes: Invalid value: {\"Path\":\"/x\",\"Verb\":\"get\"}: \
+             cannot be \
+             specified in combination with resourceAttributes",
+        ),
+        (
+            "subjectaccessreviews",
+            json!({"user": "bob"}),
+            "spec.resourceAttributes: Invalid value: null: exactly one of nonResourceAttributes or \
+             resourceAttributes must be specified",
+        ),
+        (
+            "subjectaccessreviews",
+            json!({"resourceAttributes": resource}),
+            "spec.user: Invalid value: \"\": at least one of user or group must be specified",
+        ),
+        (
+            "localsubjectaccessreviews",
+            json!({"user": "bob", "resourceAttributes": {"namespace": "other", "verb": "get"}}),
+            "spec.resourceAttributes.namespace: Invalid value: \"other\": must match \
+             metadata.namespace",
+        ),
+    ];
+    for (plural, spec, wanted) in cases {
+        let status = post(plural, json!({ "spec": spec })).unwrap_err();
+        assert_eq!(status.message, format!(".authorization.k8s.io \"\" is invalid: {wanted}"));
+        assert_eq!(status.code, 422);
+    }
+}
+
+#[test]
+fn a_rules_review_lists_what_the_asker_may_do() {
+    let body = json!({"spec": {"namespace": "r1"}});
+    let answer = post("selfsubjectrulesreviews", body).unwrap();
+    assert_eq!(answer["spec"], json!({}));
+    assert_eq!(
+        answer["status"],
+        json!({
+            "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}],
+            "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/api"]}],
+            "incomplete": false,
+            "evaluationError": DANGLING,
+        })
+    );
+    let refused = post("selfsubjectrulesreviews", json!({"spec": {}})).unwrap_err();
+    assert_eq!((refused.code, refused.message.as_str()), (400, "no namespace on request"));
+}
+
+#[test]
+fn a_token_review_tells_whose_a_token_is() {
+    assert_eq!(
+        status("tokenreviews", json!({"token": "t-ann"})),
+        json!({
+            "authenticated": true,
+            "user": {"username": "ann", "uid": "1", "groups": ["ops", "system:authenticated"]},
+            "audiences": ["api"],
+        })
+    );
+    assert_eq!(
+        status("tokenreviews", json!({"token": "garbage"})),
+        json!({"user": {}, "error": "invalid bearer token"})
+    );
+    let refused = post("tokenreviews", json!({"spec": {}})).unwrap_err();
+    assert_eq!(refused.message, "token is required for TokenReview in authentication");
+    assert_eq!(refused.code, 400);
+}
+
+#[test]
+fn everybody_can_ask_who_he_is() {
+    let answer = post("selfsubjectreviews", json!({})).unwrap();
+    assert_eq!(
+        answer["status"]["userInfo"],
+        json!({"username": "system:serviceaccount:r1:sa1", "groups": sa1().groups})
+    );
+    assert!(answer["metadata"]["creationTimestamp"].is_string());
+}
+
+#[test]
+fn a_review_of_another_type_is_refused() {
+    for body in [json!({"kind": "Pod"}), json!({"apiVersion": "v1"}), json!([]), json!("x")] {
+        assert_eq!(post("selfsubjectreviews", body).unwrap_err().code, 400);
+    }
+    assert!(post("selfsubjectreviews", Value::Null).is_ok());
+}

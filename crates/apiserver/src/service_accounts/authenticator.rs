@@ -1,0 +1,127 @@
+//! From a service account's token to its identity.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api_meta::object::ObjectExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use super::claims::{Bound, Claims};
+use super::keys::{TokenError, VerifyKeys};
+use super::{CoreObjects, groups, legacy, user_name};
+use crate::attributes::{InvalidCredential, UserInfo};
+use crate::authentication::certificates::CREDENTIAL_ID;
+use crate::authentication::{TokenAuthenticator, TokenUser};
+
+/// Knows the tokens that this server has issued.
+pub struct ServiceAccountTokens {
+    issuer: String,
+    keys: VerifyKeys,
+    objects: Arc<dyn CoreObjects>,
+}
+
+impl ServiceAccountTokens {
+    /// Accepts tokens of `issuer` signed by one of `keys`, while the account and what the token is
+    /// bound to are found in `objects`.
+    pub fn new(issuer: &str, keys: VerifyKeys, objects: Arc<dyn CoreObjects>) -> Self {
+        Self { issuer: issuer.to_owned(), keys, objects }
+    }
+
+    /// Whose a token is at `now` (unix seconds).
+    ///
+    /// # Errors
+    /// As [`TokenAuthenticator::authenticate_token`].
+    pub async fn identify(
+        &self,
+        token: &str,
+        audiences: &[String],
+        now: i64,
+    ) -> Result<Option<TokenUser>, InvalidCredential> {
+        let claims = match self.keys.verify(token) {
+            Ok(claims) => claims,
+            Err(TokenError::NotOurs) => return Ok(None),
+            Err(TokenError::BadSignature) => return Err(InvalidCredential),
+        };
+        let issuer = claims["iss"].as_str().unwrap_or_default();
+        if issuer == legacy::ISSUER {
+            let user = legacy::identify(&*self.objects, &claims, token).await?;
+            return Ok(Some(TokenUser { user, audiences: audiences.to_vec() }));
+        }
+        if issuer != self.issuer {
+            return Ok(None);
+        }
+        let claims: Claims = serde_json::from_value(claims).map_err(|_| InvalidCredential)?;
+        let meant: Vec<String> =
+            audiences.iter().filter(|wanted| claims.aud.contains(wanted)).cloned().collect();
+        let subject =
+            user_name(&claims.kubernetes.namespace, &claims.kubernetes.serviceaccount.name);
+        if !claims.is_valid_at(now) || claims.sub != subject || meant.is_empty() {
+            return Err(InvalidCredential);
+        }
+        self.check_bound(&claims).await?;
+        Ok(Some(TokenUser { user: user(&claims), audiences: meant }))
+    }
+
+    /// The account and everything the token is bound to exist, and are not others of the same name.
+    async fn check_bound(&self, claims: &Claims) -> Result<(), InvalidCredential> {
+        let kubernetes = &claims.kubernetes;
+        let namespace = kubernetes.namespace.as_str();
+        let bound = [
+            ("serviceaccounts", namespace, Some(&kubernetes.serviceaccount)),
+            ("pods", namespace, kubernetes.pod.as_ref()),
+            ("secrets", namespace, kubernetes.secret.as_ref()),
+            // A pod's token names the pod's node for information only; a node's own token is bound
+            // to it.
+            ("nodes", "", kubernetes.node.as_ref().filter(|_| kubernetes.pod.is_none())),
+        ];
+        for (plural, namespace, wanted) in bound {
+            let Some(wanted) = wanted else { continue };
+            let found = self.objects.get(plural, namespace, &wanted.name).await;
+            if !found.is_some_and(|object| is(&object, wanted)) {
+                return Err(InvalidCredential);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is(object: &Value, wanted: &Bound) -> bool {
+    // Deletion takes a while; a token of something that goes is no longer good.
+    object.uid() == wanted.uid && !object.is_terminating()
+}
+
+fn user(claims: &Claims) -> UserInfo {
+    let kubernetes = &claims.kubernetes;
+    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut tell = |key: &str, value: &str| {
+        if !value.is_empty() {
+            extra.insert(key.to_owned(), vec![value.to_owned()]);
+        }
+    };
+    if !claims.jti.is_empty() {
+        tell(CREDENTIAL_ID, &format!("JTI={}", claims.jti));
+    }
+    for (kind, bound) in [("pod", &kubernetes.pod), ("node", &kubernetes.node)] {
+        if let Some(bound) = bound {
+            tell(&format!("authentication.kubernetes.io/{kind}-name"), &bound.name);
+            tell(&format!("authentication.kubernetes.io/{kind}-uid"), &bound.uid);
+        }
+    }
+    UserInfo {
+        name: claims.sub.clone(),
+        uid: kubernetes.serviceaccount.uid.clone(),
+        groups: groups(&kubernetes.namespace).to_vec(),
+        extra,
+    }
+}
+
+impl TokenAuthenticator for ServiceAccountTokens {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: &'a [String],
+    ) -> BoxFuture<'a, Result<Option<TokenUser>, InvalidCredential>> {
+        Box::pin(self.identify(token, audiences, jiff::Timestamp::now().as_second()))
+    }
+}

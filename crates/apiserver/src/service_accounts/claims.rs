@@ -1,0 +1,64 @@
+//! What a token says.
+
+use serde::{Deserialize, Serialize};
+
+/// Clocks of replicas may differ by this much: a token of one is not "not yet valid" to the other.
+const CLOCK_SKEW_SECONDS: i64 = 60;
+
+/// The claims of a token from a token request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claims {
+    pub iss: String,
+    pub sub: String,
+    #[serde(default, deserialize_with = "one_or_many")]
+    pub aud: Vec<String>,
+    /// Unix seconds, as all times here.
+    pub exp: i64,
+    pub nbf: i64,
+    pub iat: i64,
+    #[serde(default)]
+    pub jti: String,
+    #[serde(rename = "kubernetes.io")]
+    pub kubernetes: Kubernetes,
+}
+
+/// The account, and what else the token is bound to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kubernetes {
+    pub namespace: String,
+    pub serviceaccount: Bound,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<Bound>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<Bound>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<Bound>,
+}
+
+/// An object that must exist, with this uid.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    pub name: String,
+    #[serde(default)]
+    pub uid: String,
+}
+
+impl Claims {
+    /// Whether `now` is in the token's time.
+    pub fn is_valid_at(&self, now: i64) -> bool {
+        self.nbf.saturating_sub(CLOCK_SKEW_SECONDS) <= now && now < self.exp
+    }
+}
+
+fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Audience {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match Audience::deserialize(deserializer)? {
+        Audience::One(one) => vec![one],
+        Audience::Many(many) => many,
+    })
+}

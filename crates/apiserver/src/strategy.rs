@@ -1,0 +1,125 @@
+//! What a kind adds to the generic handlers: defaults, preparation, validation, admission, table cells.
+
+use api_meta::patch::MergeKeys;
+use api_meta::status::{Cause, Status};
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::attributes::UserInfo;
+use crate::custom::PublishedSchema;
+
+/// Which write a strategy is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Create,
+    Update,
+    UpdateStatus,
+    /// Of the finalizers in a namespace's spec.
+    Finalize,
+    Delete,
+}
+
+/// The circumstances of a write.
+pub struct Write<'a> {
+    pub user: &'a UserInfo,
+    pub operation: Operation,
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub dry_run: bool,
+}
+
+/// The rules of one kind. Every method has the neutral behaviour by default.
+///
+/// Order on a write: `default` → `prepare` → generic metadata checks → `validate` → `admit` → storage. The generic
+/// handlers have set metadata, kept `status` apart, and compared versions before and after.
+pub trait Strategy: Send + Sync + 'static {
+    /// Fills absent fields of a decoded object. Idempotent.
+    fn default(&self, _object: &mut Value) {}
+
+    /// Removes fields that the kind does not know (custom resources with a schema).
+    fn prune(&self, _object: &mut Value) {}
+
+    /// Paths of fields that the kind does not know, in document order: `spec.x`. For `fieldValidation`.
+    fn unknown_fields(&self, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Why an object cannot be decoded into the kind's type, in Go's words: what follows
+    /// `… cannot be handled as a …: `. Asked first, before defaulting.
+    fn decode_problem(&self, _object: &Value) -> Option<String> {
+        None
+    }
+
+    /// Sets what the server owns. `old` is absent on create.
+    fn prepare(&self, _write: &Write<'_>, _object: &mut Value, _old: Option<&Value>) {}
+
+    /// All rule violations of the object itself and, on update, of the change. Pure.
+    fn validate(&self, _write: &Write<'_>, _object: &Value, _old: Option<&Value>) -> Vec<Cause> {
+        Vec::new()
+    }
+
+    /// Rules that need other objects or the asker's rights. `object` is absent on delete.
+    fn admit<'a>(
+        &'a self,
+        _write: &'a Write<'a>,
+        _object: Option<&'a mut Value>,
+        _old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// How lists merge in a strategic merge patch; `None` when the kind does not offer that patch.
+    fn merge_keys(&self) -> Option<&dyn MergeKeys> {
+        None
+    }
+
+    /// Whether create takes `status` from the body although there is a status subresource (nodes).
+    fn keeps_status_on_create(&self) -> bool {
+        false
+    }
+
+    /// Whether a delete that does not say otherwise leaves the dependants behind.
+    fn orphans_by_default(&self) -> bool {
+        false
+    }
+
+    /// Seconds until a deleted object may go; `requested` is the caller's wish. 0 is at once.
+    fn grace_seconds(&self, _object: &Value, _requested: Option<i64>) -> i64 {
+        0
+    }
+
+    /// Whether a terminating object must stay for a reason other than `metadata.finalizers`.
+    fn holds(&self, _object: &Value) -> bool {
+        false
+    }
+
+    /// Brings a stored object into the form that is served: defaults and pruning of a changed schema.
+    /// `false` from [`Strategy::rewrites_on_read`] lets reads pass the stored bytes on untouched.
+    fn on_read(&self, _object: &mut Value) {}
+
+    fn rewrites_on_read(&self) -> bool {
+        false
+    }
+
+    /// Told when every stored object has been found in the form that [`Strategy::on_read`] gives.
+    /// Later writes keep it so.
+    fn set_conforming(&self) {}
+
+    /// The version objects are stored in, when it may be another than the served one.
+    fn storage_version(&self) -> Option<&str> {
+        None
+    }
+
+    /// A warning that goes with every answer: this version is deprecated.
+    fn deprecation(&self) -> Option<&str> {
+        None
+    }
+
+    /// The schema that clients are shown, for kinds that are not built in.
+    fn published_schema(&self) -> Option<&PublishedSchema> {
+        None
+    }
+
+    /// Cells of the Table form, one for each of the resource's columns. `now` is unix seconds.
+    fn cells(&self, object: &Value, now: i64) -> Vec<Value>;
+}
