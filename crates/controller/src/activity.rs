@@ -1,0 +1,123 @@
+//! What each controller last did, for which object, and what it waits for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
+use serde::Serialize;
+
+use crate::key::Key;
+use crate::queue::Queue;
+
+/// Keys remembered per controller; beyond it the oldest answers are forgotten.
+pub const REMEMBERED_MAX: usize = 10_000;
+
+/// The last run for one key.
+#[derive(Clone, Debug, Serialize)]
+pub struct LastRun {
+    pub at: Timestamp,
+    pub took: Duration,
+    /// `done`, `requeue`, `waiting`, `terminal`, `error`, `panic` or `timeout`.
+    pub outcome: &'static str,
+    /// What it waits for or what went wrong.
+    pub message: String,
+    /// Failures in a row.
+    pub failures: u32,
+    pub runs: u64,
+}
+
+/// Counters of one controller since it started.
+#[derive(Default)]
+pub struct Counters {
+    pub runs: AtomicU64,
+    pub errors: AtomicU64,
+    pub panics: AtomicU64,
+    pub timeouts: AtomicU64,
+    /// Time spent in runs.
+    pub busy_micros: AtomicU64,
+}
+
+/// What one controller did.
+pub struct Activity {
+    pub name: &'static str,
+    pub counters: Counters,
+    queue: Arc<Queue>,
+    last: Mutex<HashMap<Key, LastRun>>,
+}
+
+impl Activity {
+    pub(crate) fn new(name: &'static str, queue: Arc<Queue>) -> Self {
+        Self { name, counters: Counters::default(), queue, last: Mutex::default() }
+    }
+
+    pub fn last_run(&self, key: &Key) -> Option<LastRun> {
+        self.last.lock().get(key).cloned()
+    }
+    pub fn queue_depth(&self) -> usize {
+        self.queue.depth()
+    }
+    pub fn running(&self) -> usize {
+        self.queue.running()
+    }
+
+    pub(crate) fn record(
+        &self,
+        key: &Key,
+        took: Duration,
+        outcome: &'static str,
+        message: String,
+        failures: u32,
+    ) {
+        let counters = &self.counters;
+        counters.runs.fetch_add(1, Ordering::Relaxed);
+        counters.busy_micros.fetch_add(took.as_micros() as u64, Ordering::Relaxed);
+        match outcome {
+            "error" => drop(counters.errors.fetch_add(1, Ordering::Relaxed)),
+            "panic" => drop(counters.panics.fetch_add(1, Ordering::Relaxed)),
+            "timeout" => drop(counters.timeouts.fetch_add(1, Ordering::Relaxed)),
+            _ => {}
+        }
+        let mut last = self.last.lock();
+        if last.len() >= REMEMBERED_MAX && !last.contains_key(key) {
+            let oldest = last.iter().min_by_key(|(_, run)| run.at).map(|(key, _)| key.clone());
+            if let Some(oldest) = oldest {
+                last.remove(&oldest);
+            }
+        }
+        let runs = last.get(key).map_or(1, |run| run.runs + 1);
+        let at = Timestamp::now();
+        last.insert(key.clone(), LastRun { at, took, outcome, message, failures, runs });
+    }
+}
+
+/// A controller and the cluster it runs for.
+pub type Scoped = (String, Arc<Activity>);
+
+/// The activities of all controllers in the process, for `/debug` and metrics. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Controllers(Arc<RwLock<Vec<Scoped>>>);
+
+impl Controllers {
+    /// `scope` is the cluster for downstream controllers and empty for the management cluster's.
+    pub(crate) fn add(&self, scope: &str, activity: Arc<Activity>) {
+        self.0.write().push((scope.to_owned(), activity));
+    }
+    pub(crate) fn remove(&self, activity: &Arc<Activity>) {
+        self.0.write().retain(|(_, known)| !Arc::ptr_eq(known, activity));
+    }
+    /// All controllers that run now, with their scope.
+    pub fn all(&self) -> Vec<Scoped> {
+        self.0.read().clone()
+    }
+    /// What every controller last did for `key`.
+    pub fn last_runs(&self, key: &Key) -> Vec<(String, &'static str, LastRun)> {
+        let all = self.0.read();
+        let runs = all.iter().filter_map(|(scope, activity)| {
+            activity.last_run(key).map(|run| (scope.clone(), activity.name, run))
+        });
+        runs.collect()
+    }
+}

@@ -1,0 +1,80 @@
+//! One set of controllers per connected downstream cluster, started on connect, ended on loss.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use kube::Client;
+use parking_lot::Mutex;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::activity::Controllers;
+use crate::reflector::Reflectors;
+use crate::scope::DownstreamScope;
+
+/// A controller that runs once per connected cluster.
+pub trait DownstreamController: Send + Sync + 'static {
+    fn name(&self) -> &'static str;
+    /// Runs until `scope.stop`. It is dropped at its next await then, so whatever it does must be
+    /// safe to leave half done.
+    fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()>;
+}
+
+/// The sets that run now.
+pub struct DownstreamSets {
+    members: Vec<Arc<dyn DownstreamController>>,
+    controllers: Controllers,
+    stop: CancellationToken,
+    running: Mutex<HashMap<String, DropGuard>>,
+}
+
+impl DownstreamSets {
+    pub fn new(
+        members: Vec<Arc<dyn DownstreamController>>,
+        controllers: Controllers,
+        stop: CancellationToken,
+    ) -> Self {
+        Self { members, controllers, stop, running: Mutex::default() }
+    }
+
+    /// Starts the set of a cluster; one that runs already is ended and replaced. Must be called
+    /// inside a tokio runtime.
+    pub fn start(&self, cluster: &str, client: &Client) {
+        let stop = self.stop.child_token();
+        let scope = DownstreamScope {
+            cluster: cluster.to_owned(),
+            client: client.clone(),
+            reflectors: Reflectors::new(client.clone(), stop.clone()),
+            controllers: self.controllers.clone(),
+            stop: stop.clone(),
+        };
+        // The old guard is dropped here, which ends the old set.
+        self.running.lock().insert(cluster.to_owned(), stop.clone().drop_guard());
+        for member in &self.members {
+            let (name, cluster, stop) = (member.name(), cluster.to_owned(), stop.clone());
+            let run = member.run(scope.clone());
+            let watched = tokio::spawn(async move {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = run => {}
+                }
+            });
+            tokio::spawn(async move {
+                if let Err(error) = watched.await
+                    && error.is_panic()
+                {
+                    tracing::error!(controller = name, %cluster, "downstream controller panicked");
+                }
+            });
+        }
+    }
+
+    /// Ends the set of a cluster. Harmless when none runs.
+    pub fn stop(&self, cluster: &str) {
+        self.running.lock().remove(cluster);
+    }
+
+    pub fn is_running(&self, cluster: &str) -> bool {
+        self.running.lock().contains_key(cluster)
+    }
+}
