@@ -1,0 +1,212 @@
+//! Tokens, passwords, credentials, throttling.
+
+use std::time::{Duration, Instant};
+
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, COOKIE};
+use proptest::prelude::*;
+
+use crate::credential::{Found, Source, presented};
+use crate::password::{
+    HASHES_WAITING_MAX, Passwords, generate_password, is_outdated, password_problem,
+};
+use crate::secret::Secret;
+use crate::throttle::{Throttle, address_key};
+use crate::token::{KEY_LENGTH, TokenKey, generate_key, hash_key, verify_key};
+
+fn headers(pairs: &[(http::HeaderName, &str)]) -> HeaderMap {
+    let mut map = HeaderMap::new();
+    for (name, value) in pairs {
+        map.append(name, value.parse().unwrap());
+    }
+    map
+}
+
+#[test]
+fn a_key_matches_its_hash_and_no_other() {
+    let (one, two) = (generate_key(), generate_key());
+    assert_eq!(one.expose().len(), KEY_LENGTH);
+    let stored = hash_key(&one);
+    assert!(verify_key(&stored, &one));
+    assert!(!verify_key(&stored, &two));
+    assert!(!stored.contains(one.expose()));
+    assert_ne!(stored, hash_key(&one), "salted");
+    assert!(!verify_key(one.expose(), &one), "a key in plain text is no hash");
+}
+
+#[test]
+fn every_form_of_a_credential_is_read() {
+    let bearer = headers(&[(AUTHORIZATION, "bEaReR token-a:key")]);
+    let basic = headers(&[(AUTHORIZATION, "Basic dG9rZW4tYTprZXk=")]);
+    let cookie = headers(&[(COOKIE, "x=1; R_SESS=token-a:key; CSRF=2")]);
+    for (map, source) in
+        [(bearer, Source::Header), (basic, Source::Header), (cookie, Source::Cookie)]
+    {
+        let Found::Ours(found) = presented(&map) else { panic!("{map:?}") };
+        assert_eq!(found.token.expose(), "token-a:key");
+        assert_eq!(found.source, source);
+    }
+}
+
+#[test]
+fn a_doubled_credential_is_ambiguous_and_a_header_wins_over_the_cookie() {
+    let doubled = headers(&[(AUTHORIZATION, "Bearer a:b"), (AUTHORIZATION, "Bearer c:d")]);
+    assert!(matches!(presented(&doubled), Found::Ambiguous));
+    let cookies = headers(&[(COOKIE, "R_SESS=a:b; R_SESS=c:d")]);
+    assert!(matches!(presented(&cookies), Found::Ambiguous));
+    let both = headers(&[(AUTHORIZATION, "Bearer eyJ.x.y"), (COOKIE, "R_SESS=a:b")]);
+    assert!(matches!(presented(&both), Found::Foreign));
+}
+
+#[test]
+fn secrets_do_not_show_in_debug_output() {
+    let token = TokenKey::parse("token-a:verysecret").unwrap();
+    assert!(!format!("{token:?}").contains("verysecret"));
+}
+
+#[tokio::test]
+async fn a_password_matches_its_hash_and_nobody_matches_no_hash() {
+    let passwords = Passwords::default();
+    let stored = passwords.hash(Secret::new("correct horse")).await.unwrap();
+    assert!(stored.starts_with("$argon2id$"));
+    assert!(passwords.verify(Some(stored.clone()), Secret::new("correct horse")).await);
+    assert!(!passwords.verify(Some(stored), Secret::new("wrong horse")).await);
+    assert!(!passwords.verify(None, Secret::new("correct horse")).await);
+    assert!(!passwords.verify(Some("nonsense".to_owned()), Secret::new("x")).await);
+}
+
+#[test]
+fn a_bad_new_password_is_refused_with_the_rule() {
+    let problem = |text: &str| password_problem(&Secret::new(text), "administrator", 12);
+    assert!(problem("short").unwrap().contains("12"));
+    assert!(problem("administrator").unwrap().contains("login name"));
+    assert_eq!(problem("long enough to do"), None);
+}
+
+#[test]
+fn guessing_gets_slower_and_success_forgives() {
+    let (throttle, start) = (Throttle::default(), Instant::now());
+    for _ in 0..5 {
+        throttle.failed("admin", start);
+    }
+    assert_eq!(throttle.wait("admin", start), Some(Duration::from_secs(1)));
+    for _ in 0..20 {
+        throttle.failed("admin", start);
+    }
+    assert_eq!(throttle.wait("admin", start), Some(Duration::from_secs(300)));
+    assert_eq!(throttle.wait("other", start), None);
+    assert_eq!(throttle.wait("admin", start + Duration::from_secs(301)), None);
+    throttle.succeeded("admin");
+    assert_eq!(throttle.wait("admin", start), None);
+}
+
+#[test]
+fn what_can_be_no_token_of_ours_is_foreign() {
+    for text in [
+        "Bearer Token:k",
+        "Bearer ../x:k",
+        "Bearer a/b:k",
+        "Bearer :k",
+        "Bearer a:",
+        "Bearer a:b c",
+        "Bearer a:b, Bearer c:d",
+        "Basic bm8gY29sb24=",
+        "Basic ?",
+        "Negotiate x",
+        "Bearer",
+        "",
+    ] {
+        let map = headers(&[(AUTHORIZATION, text), (COOKIE, "R_SESS=a:b")]);
+        assert!(matches!(presented(&map), Found::Foreign), "{text}");
+    }
+    let same = headers(&[(COOKIE, "R_SESS=a:b"), (COOKIE, "R_SESS=a:b")]);
+    assert!(matches!(presented(&same), Found::Ours(_)), "the cookie of two paths");
+    let none = headers(&[(COOKIE, "r_sess=a:b; XR_SESS=a:b")]);
+    assert!(matches!(presented(&none), Found::Nothing));
+}
+
+#[test]
+fn a_stored_hash_of_another_server_holds() {
+    // printf '\x01\x02ab' | openssl dgst -sha256 -binary | base64
+    let stored = "$2:AQI:NhCMIlfmnMVjg6cIJnxCC9Fu4nUP6vXoaQ+zQVm9Jhs";
+    assert!(verify_key(stored, &Secret::new("ab")));
+    assert!(!verify_key(stored, &Secret::new("ac")));
+}
+
+#[tokio::test]
+async fn a_stored_password_hash_is_not_trusted_blindly() {
+    let passwords = Passwords::default();
+    let fresh = passwords.hash(generate_password()).await.unwrap();
+    assert!(!is_outdated(&fresh), "{fresh}");
+    let parameters = [
+        "argon2i$v=19$m=8,t=1,p=1",
+        "argon2id$v=19$m=4194304,t=1,p=1",
+        "argon2id$v=19$m=8,t=4000,p=1",
+        "argon2id$v=19$m=8,t=1,p=1",
+    ];
+    for parameters in parameters {
+        let stored = format!("${parameters}$c29tZXNhbHQ$aGFzaGhhc2hoYXNoaGFzaA");
+        assert!(!passwords.verify(Some(stored.clone()), Secret::new("password")).await);
+        assert!(is_outdated(&stored));
+    }
+}
+
+#[tokio::test]
+async fn too_many_logins_at_once_are_turned_away() {
+    let passwords = Passwords::default();
+    let cheap = "$argon2id$v=19$m=8,t=1,p=1$c29tZXNhbHQ$aGFzaGhhc2hoYXNoaGFzaA".to_owned();
+    let mut all: Vec<_> = (0..=HASHES_WAITING_MAX)
+        .map(|_| Box::pin(passwords.verify(Some(cheap.clone()), Secret::new("x"))))
+        .collect();
+    // The first poll of each, in one step of the runtime: none is done before the last has begun.
+    let ready = std::future::poll_fn(|context| {
+        let ready = all.iter_mut().filter_map(|one| match one.as_mut().poll(context) {
+            std::task::Poll::Ready(matches) => Some(matches),
+            std::task::Poll::Pending => None,
+        });
+        std::task::Poll::Ready(ready.collect::<Vec<bool>>())
+    });
+    assert_eq!(ready.await, [false], "the one too many, at once");
+    all.pop();
+    for one in all {
+        assert!(!one.await);
+    }
+    let fresh = passwords.hash(Secret::new("x")).await.unwrap();
+    assert!(passwords.verify(Some(fresh), Secret::new("x")).await, "there is room again");
+}
+
+#[test]
+fn attempts_at_once_count_too() {
+    let (throttle, now) = (Throttle::default(), Instant::now());
+    let begun = (0..100).filter(|_| throttle.attempt("admin", now).is_ok()).count();
+    assert_eq!(begun, 5);
+    assert_eq!(throttle.attempt("admin", now), Err(Duration::from_secs(1)));
+    assert_eq!(throttle.attempt("admin", now + Duration::from_secs(1)), Ok(()));
+    throttle.succeeded("admin");
+    assert_eq!(throttle.attempt("admin", now), Ok(()));
+}
+
+#[test]
+fn an_address_is_one_key_in_all_its_forms() {
+    let key = |text: &str| address_key(text.parse().unwrap());
+    assert_eq!(key("192.0.2.1"), key("::ffff:192.0.2.1"));
+    assert_ne!(key("192.0.2.1"), key("192.0.2.2"));
+    assert_eq!(key("2001:db8::1"), key("2001:db8::2"));
+    assert_ne!(key("2001:db8::1"), key("2001:db8:0:1::1"));
+}
+
+proptest! {
+    #[test]
+    fn any_header_is_read_without_a_panic(text in "[ -~]{0,300}") {
+        if let Ok(value) = text.parse() {
+            let mut map = HeaderMap::new();
+            map.insert(AUTHORIZATION, value);
+            let _ = presented(&map);
+        }
+    }
+
+    #[test]
+    fn any_stored_text_is_compared_without_a_panic(stored in ".{0,80}") {
+        prop_assert!(!verify_key(&stored, &Secret::new("key")) || stored.starts_with("$2:"));
+    }
+}
