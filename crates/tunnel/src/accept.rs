@@ -1,0 +1,205 @@
+//! The management side's door: answers an agent's upgrade request and runs what comes of it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use parking_lot::RwLock;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use crate::admission::{Admission, ExpectedKey, Registrar, SessionInfo};
+use crate::handshake::{HandshakeError, challenge, conclude};
+use crate::hello::Hello;
+use crate::limits::{HANDSHAKE_TIME_MAX, HANDSHAKES_MAX};
+use crate::refusal::Refusal;
+use crate::sessions::Sessions;
+use crate::wire::Wire;
+
+/// Answers requests on the tunnel's path. Cheap to clone.
+#[derive(Clone)]
+pub struct Acceptor(Arc<Inner>);
+
+struct Inner {
+    registrar: Arc<dyn Registrar>,
+    sessions: Arc<Sessions>,
+    ca_checksum: RwLock<String>,
+    handshakes: Arc<Semaphore>,
+}
+
+impl Acceptor {
+    /// `ca_checksum`: what agents pin, lower-case hex of the SHA-256 of the CA; empty for a public
+    /// CA.
+    pub fn new(
+        registrar: Arc<dyn Registrar>,
+        sessions: Arc<Sessions>,
+        ca_checksum: impl Into<String>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            registrar,
+            sessions,
+            ca_checksum: RwLock::new(ca_checksum.into()),
+            handshakes: Arc::new(Semaphore::new(HANDSHAKES_MAX)),
+        }))
+    }
+
+    /// After the CA that is handed out to agents has changed. Sessions go on.
+    pub fn set_ca_checksum(&self, ca_checksum: impl Into<String>) {
+        *self.0.ca_checksum.write() = ca_checksum.into();
+    }
+
+    /// Answers one request: 101 and a session in a task of its own, or a refusal as a `Status`.
+    ///
+    /// `request` must come from an HTTP/1.1 server of hyper, which carries the upgrade in the
+    /// request's extensions. Its body is not read.
+    pub async fn handle<B>(
+        &self,
+        mut request: Request<B>,
+        remote: Option<SocketAddr>,
+    ) -> Response<Full<Bytes>> {
+        let accept = match upgrade_key(&request) {
+            Ok(key) => derive_accept_key(key.as_bytes()),
+            Err(refusal) => return refusal.to_response(),
+        };
+        let (hello, admission, permit) = match self.judge(request.headers(), remote).await {
+            Ok(good) => good,
+            Err(refusal) => return refusal.to_response(),
+        };
+        let upgrade = hyper::upgrade::on(&mut request);
+        let this = self.clone();
+        tokio::spawn(async move { this.upgrade(upgrade, hello, admission, remote, permit).await });
+        let accept = HeaderValue::from_str(&accept).expect("base64 is a header value");
+        Response::builder()
+            .status(StatusCode::SWITCHING_PROTOCOLS)
+            .header(header::CONNECTION, "upgrade")
+            .header(header::UPGRADE, "websocket")
+            .header(header::SEC_WEBSOCKET_ACCEPT, accept)
+            .body(Full::default())
+            .expect("constant headers make a response")
+    }
+
+    async fn judge(
+        &self,
+        headers: &HeaderMap,
+        remote: Option<SocketAddr>,
+    ) -> Result<(Hello, Admission, OwnedSemaphorePermit), Refusal> {
+        let hello = Hello::from_headers(headers)?;
+        let permit = self.0.handshakes.clone().try_acquire_owned().map_err(|_| Refusal::busy())?;
+        match self.0.registrar.admit(&hello).await {
+            Ok(admission) if admission.key.public_key().id() == hello.key => {
+                Ok((hello, admission, permit))
+            }
+            Ok(_) => Err(Refusal::internal("the key on record is not the one asked for")),
+            Err(refusal) => {
+                tracing::info!(?remote, key = %hello.key, reason = ?refusal.reason,
+                    "an agent was refused");
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn upgrade(
+        self,
+        upgrade: OnUpgrade,
+        hello: Hello,
+        admission: Admission,
+        remote: Option<SocketAddr>,
+        permit: OwnedSemaphorePermit,
+    ) {
+        let upgraded = tokio::time::timeout(HANDSHAKE_TIME_MAX, upgrade).await;
+        let Ok(Ok(upgraded)) = upgraded else {
+            tracing::debug!(?remote, "an agent asked for an upgrade and went away");
+            return;
+        };
+        self.accept(TokioIo::new(upgraded), hello, admission, remote, permit).await;
+    }
+
+    /// Everything after the upgrade, over any byte stream, to the session's end.
+    async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        io: S,
+        hello: Hello,
+        admission: Admission,
+        remote: Option<SocketAddr>,
+        permit: OwnedSemaphorePermit,
+    ) {
+        let mut wire = Wire::server(io).await;
+        let shaken = self.shake_hands(&mut wire, &hello, &admission);
+        let shaken = tokio::time::timeout(HANDSHAKE_TIME_MAX, shaken).await;
+        drop(permit);
+        let id = match shaken {
+            Ok(Ok(id)) => id,
+            Ok(Err(error)) => {
+                tracing::warn!(cluster = %admission.cluster, ?remote, %error,
+                    "an agent's handshake failed");
+                return;
+            }
+            Err(_) => {
+                tracing::warn!(cluster = %admission.cluster, ?remote,
+                    "an agent did not finish its handshake in time");
+                return;
+            }
+        };
+        let info = SessionInfo {
+            cluster: admission.cluster,
+            key: hello.key,
+            instance: hello.instance,
+            agent_version: hello.agent_version,
+            remote,
+            connected_at: SystemTime::now(),
+        };
+        self.0.sessions.run(id, info, wire, &*self.0.registrar).await;
+    }
+
+    /// Proof, then registration of a first key, then the verdict. Gives the session's number.
+    async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        wire: &mut Wire<S>,
+        hello: &Hello,
+        admission: &Admission,
+    ) -> Result<u64, HandshakeError> {
+        let server = self.0.ca_checksum.read().clone();
+        let mut outcome = match challenge(wire, &server, hello, admission).await {
+            Ok(()) => Ok(()),
+            Err(HandshakeError::Refused(refusal)) => Err(refusal),
+            Err(error) => return Err(error),
+        };
+        if outcome.is_ok() && matches!(admission.key, ExpectedKey::First(_)) {
+            outcome = self.0.registrar.enrol(hello, admission).await;
+        }
+        let verdict = outcome.map(|()| self.0.sessions.next_id());
+        conclude(wire, verdict.clone()).await?;
+        if verdict.is_err() {
+            // Lets the agent read the refusal before the connection goes.
+            let _ = tokio::io::AsyncWriteExt::shutdown(wire).await;
+        }
+        verdict.map_err(HandshakeError::Refused)
+    }
+}
+
+/// Checks that this is a WebSocket upgrade, and gives its key.
+fn upgrade_key<B>(request: &Request<B>) -> Result<String, Refusal> {
+    let headers = request.headers();
+    let has_token = |name, wanted: &str| {
+        let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|t| t.trim().eq_ignore_ascii_case(wanted))
+    };
+    let is_upgrade = request.method() == Method::GET
+        && request.version() == http::Version::HTTP_11
+        && has_token(header::CONNECTION, "upgrade")
+        && has_token(header::UPGRADE, "websocket")
+        && headers.get(header::SEC_WEBSOCKET_VERSION).is_some_and(|value| value == "13");
+    let key = headers.get(header::SEC_WEBSOCKET_KEY).and_then(|value| value.to_str().ok());
+    match key {
+        Some(key) if is_upgrade && key.len() == 24 => Ok(key.to_owned()),
+        _ => Err(Refusal::bad_hello(
+            "this path is for cluster agents, which connect with a WebSocket over HTTP/1.1",
+        )),
+    }
+}

@@ -1,0 +1,114 @@
+//! Is the peer still there? Any byte from it counts, not only answers to heartbeats, so a link that
+//! is merely busy is never taken for a dead one. A peer that vanished without a word (a cut cable,
+//! a frozen host) is noticed after [`PEER_SILENCE_MAX`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use h2::{Ping, PingPong};
+use tokio::sync::Notify;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::limits::{HEARTBEAT_INTERVAL, PEER_SILENCE_MAX};
+
+/// Long enough to read what has arrived already.
+const VERDICT_PAUSE: Duration = Duration::from_millis(500);
+
+/// When the peer was last heard. Shared by the wire, which marks, and those who ask.
+#[derive(Clone)]
+pub(crate) struct Heard {
+    started: Instant,
+    millis: Arc<AtomicU64>,
+}
+
+impl Heard {
+    pub(crate) fn now() -> Self {
+        Self { started: Instant::now(), millis: Arc::default() }
+    }
+
+    pub(crate) fn mark(&self) {
+        let millis = self.started.elapsed().as_millis();
+        self.millis.store(u64::try_from(millis).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn last(&self) -> Instant {
+        self.started + Duration::from_millis(self.millis.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn silence(&self) -> Duration {
+        self.last().elapsed()
+    }
+
+    /// Returns when the peer has been silent for `limit`.
+    async fn silent_for(&self, limit: Duration) {
+        loop {
+            let due = self.last() + limit;
+            if due <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(due).await;
+        }
+    }
+
+    /// Returns when the peer has been silent for [`PEER_SILENCE_MAX`].
+    ///
+    /// After a standstill of this process (a suspended host, a starved processor) the clock is
+    /// ahead of the bytes that wait to be read, so the verdict falls a moment later.
+    pub(crate) async fn dead(&self) {
+        loop {
+            self.silent_for(PEER_SILENCE_MAX).await;
+            tokio::time::sleep(VERDICT_PAUSE).await;
+            if self.silence() >= PEER_SILENCE_MAX {
+                return;
+            }
+        }
+    }
+}
+
+/// The measured round trip, and a bell for those who size windows by it.
+#[derive(Clone, Default)]
+pub(crate) struct RoundTrip {
+    micros: Arc<AtomicU64>,
+    changed: Arc<Notify>,
+}
+
+impl RoundTrip {
+    /// Zero until measured.
+    pub(crate) fn get(&self) -> Duration {
+        Duration::from_micros(self.micros.load(Ordering::Relaxed))
+    }
+
+    /// The least of recent samples, forgetting slowly: a sample that waited behind bulk data says
+    /// little about the path.
+    fn record(&self, sample: Duration) {
+        let sample = u64::try_from(sample.as_micros()).unwrap_or(u64::MAX).max(1);
+        let known = self.micros.load(Ordering::Relaxed);
+        let next = if known == 0 { sample } else { sample.min(known + known / 8 + 1) };
+        self.micros.store(next, Ordering::Relaxed);
+        self.ring();
+    }
+
+    pub(crate) fn ring(&self) {
+        self.changed.notify_one();
+    }
+
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+/// Sends a heartbeat every [`HEARTBEAT_INTERVAL`] and measures. Returns only when the connection is
+/// over; silence is judged by [`Heard`].
+pub(crate) async fn beat(mut pings: PingPong, round_trip: RoundTrip) {
+    let mut ticks = tokio::time::interval(HEARTBEAT_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let sent = Instant::now();
+        match pings.ping(Ping::opaque()).await {
+            Ok(_) => round_trip.record(sent.elapsed()),
+            Err(_) => return,
+        }
+    }
+}
