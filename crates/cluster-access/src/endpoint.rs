@@ -1,0 +1,82 @@
+//! Where a cluster's API server is, and what it takes to be let in.
+
+use std::fmt;
+
+use http::HeaderValue;
+use tunnel::Address;
+
+use crate::limits::CA_MAX_BYTES;
+
+/// The bearer token of a downstream cluster. Never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BearerToken(String);
+
+impl BearerToken {
+    pub fn new(token: impl Into<String>) -> Self {
+        Self(token.into())
+    }
+
+    /// None when the token cannot stand in a header.
+    pub(crate) fn header(&self) -> Option<HeaderValue> {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0)).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+}
+
+impl fmt::Debug for BearerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
+/// How the API server is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// Plain TCP from this server.
+    Direct,
+    /// A stream of the cluster's agent.
+    Tunnel,
+}
+
+/// One cluster's API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// As the side that dials resolves it: the agent, or this server.
+    pub address: Address,
+    /// The CA that signed the API server's certificate, PEM. Nothing else is trusted.
+    pub ca_pem: String,
+    /// The name in that certificate, when it is not the address's host.
+    pub server_name: Option<String>,
+    pub token: BearerToken,
+    pub route: Route,
+}
+
+/// Why an endpoint cannot be used. The texts name no secrets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointError {
+    #[error("the cluster's CA must be PEM certificates: {detail}")]
+    Ca { detail: String },
+    #[error("\"{name}\" must be a DNS name or an IP address")]
+    ServerName { name: String },
+    #[error("the cluster's token must be printable ASCII")]
+    Token,
+}
+
+impl Endpoint {
+    /// Everything but the token, which may change under open connections.
+    pub(crate) fn is_same_place(&self, other: &Self) -> bool {
+        self.address == other.address
+            && self.ca_pem == other.ca_pem
+            && self.server_name == other.server_name
+            && self.route == other.route
+    }
+
+    pub(crate) fn check_size(&self) -> Result<(), EndpointError> {
+        if self.ca_pem.len() > CA_MAX_BYTES {
+            let detail = format!("may not be more than {CA_MAX_BYTES} bytes");
+            return Err(EndpointError::Ca { detail });
+        }
+        Ok(())
+    }
+}

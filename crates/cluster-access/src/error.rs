@@ -1,0 +1,48 @@
+//! Why a downstream cluster could not be used, and how a Kubernetes client is told.
+
+use api_meta::status::Status;
+
+/// Why a request did not get an answer from the cluster. The texts go to callers: no secrets.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// No endpoint is known: no such cluster, or its agent has not reported yet.
+    #[error("cluster \"{cluster}\" has no known API endpoint")]
+    Unknown { cluster: String },
+    /// Wait for it with [`crate::ClusterAccess::watch_reachability`] or the tunnel's own watch.
+    #[error("cluster agent is not connected")]
+    NotConnected,
+    #[error("the cluster's API server cannot be reached: {detail}")]
+    Unreachable { detail: String },
+    #[error("no connection to the cluster's API server could be set up: {detail}")]
+    Setup { detail: String },
+    #[error("the cluster's API server did not answer in time")]
+    TimedOut,
+    #[error("too many requests to this cluster are under way")]
+    Saturated,
+    /// The connection broke between request and answer: it may have taken effect.
+    #[error("the connection to the cluster's API server was lost: {detail}")]
+    Lost { detail: String },
+}
+
+impl AccessError {
+    /// The answer of an API server that stands in for the cluster, with what to do about it.
+    pub fn to_status(&self) -> Status {
+        let bad_gateway = |message: String| Status::new(502, "BadGateway", message);
+        match self {
+            Self::Unknown { .. } => Status::unavailable(format!(
+                "{self}; wait until its agent has connected, or import it again"
+            ))
+            .retry_after(5),
+            Self::NotConnected => Status::unavailable(format!(
+                "{self}; check that the deployment \"cattle-cluster-agent\" in namespace \
+                 \"cattle-system\" of the cluster runs and can reach this server"
+            ))
+            .retry_after(5),
+            Self::Saturated => Status::too_many_requests(self.to_string(), 1),
+            Self::TimedOut => Status::timeout(self.to_string()),
+            Self::Unreachable { .. } | Self::Setup { .. } | Self::Lost { .. } => {
+                bad_gateway(self.to_string())
+            }
+        }
+    }
+}

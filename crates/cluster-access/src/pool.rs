@@ -1,0 +1,454 @@
+//! The connections to one cluster.
+//!
+//! Ordinary requests and watches share a few HTTP/2 connections; an API server without HTTP/2 gets
+//! a bounded number of HTTP/1.1 ones. Each upgrade has a connection of its own.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, Uri, Version, header};
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use parking_lot::{Mutex, RwLock};
+use rustls::ClientConfig;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tunnel::ClusterId;
+
+use crate::access::Reachability;
+use crate::body::{Body, wrap};
+use crate::cuttable::Cuttable;
+use crate::dialer::Dialer;
+use crate::endpoint::{Endpoint, EndpointError};
+use crate::error::AccessError;
+use crate::limits::{
+    CONNECTION_WINDOW_BYTES, DIAL_TIME_MAX, HEADERS_MAX_BYTES, HTTP1_CONNECTIONS_MAX, IDLE_MAX,
+    PING_INTERVAL, PING_TIMEOUT, REQUESTS_PER_CLUSTER_MAX, SETUP_TIME_MAX, STREAM_WINDOW_BYTES,
+    STREAMS_PER_CONNECTION_MAX, UPGRADE_TIME_MAX, UPGRADES_PER_CLUSTER_MAX,
+};
+use crate::tls::Tls;
+
+/// Times a request is sent anew because a kept connection turned out to be closed before it was
+/// taken.
+const SENDS_MAX: usize = 3;
+
+/// One cluster's endpoint and the connections to it. Dropping it closes them all.
+pub(crate) struct Pool {
+    cluster: ClusterId,
+    endpoint: Endpoint,
+    /// Replaced when the cluster's token rotates; open connections go on.
+    authorization: RwLock<HeaderValue>,
+    tls: Tls,
+    dialer: Arc<dyn Dialer>,
+    connections: Mutex<Connections>,
+    /// Only one connection is being made at a time; the others wait and then share it, or its
+    /// failure.
+    connecting: tokio::sync::Mutex<()>,
+    requests: Arc<Semaphore>,
+    upgrades: Arc<Semaphore>,
+    http1_open: Arc<Semaphore>,
+    state: watch::Sender<Reachability>,
+    cut: CancellationToken,
+    _cut_on_drop: DropGuard,
+}
+
+#[derive(Default)]
+struct Connections {
+    http2: Vec<Arc<Shared>>,
+    http1: Vec<Exclusive>,
+    failure: Option<(Instant, AccessError)>,
+    is_swept: bool,
+}
+
+/// An HTTP/2 connection.
+struct Shared {
+    sender: http2::SendRequest<Body>,
+    open: AtomicUsize,
+    used: Mutex<Instant>,
+}
+
+/// An HTTP/1.1 connection between two requests.
+struct Exclusive {
+    sender: http1::SendRequest<Body>,
+    used: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// A connection with room for one request.
+enum Line {
+    Shared(Lease),
+    Exclusive(Exclusive),
+}
+
+/// A place on an HTTP/2 connection, given back on drop.
+struct Lease(Arc<Shared>);
+
+impl Shared {
+    fn lease(self: &Arc<Self>) -> Option<Lease> {
+        let before = self.open.fetch_add(1, Ordering::Relaxed);
+        let lease = Lease(self.clone());
+        (before < STREAMS_PER_CONNECTION_MAX).then_some(lease)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        *self.0.used.lock() = Instant::now();
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn setup_error(error: impl std::fmt::Display) -> AccessError {
+    AccessError::Setup { detail: error.to_string() }
+}
+
+/// The whole chain: hyper's own texts say little.
+fn lost(error: &dyn std::error::Error) -> AccessError {
+    let mut detail = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        detail = format!("{detail}: {error}");
+        source = error.source();
+    }
+    AccessError::Lost { detail }
+}
+
+impl Pool {
+    pub(crate) fn new(
+        cluster: ClusterId,
+        endpoint: Endpoint,
+        dialer: Arc<dyn Dialer>,
+        state: watch::Sender<Reachability>,
+    ) -> Result<Arc<Self>, EndpointError> {
+        endpoint.check_size()?;
+        let tls = Tls::new(&endpoint)?;
+        let authorization = endpoint.token.header().ok_or(EndpointError::Token)?;
+        let cut = CancellationToken::new();
+        Ok(Arc::new(Self {
+            cluster,
+            endpoint,
+            authorization: RwLock::new(authorization),
+            tls,
+            dialer,
+            connections: Mutex::default(),
+            connecting: tokio::sync::Mutex::default(),
+            requests: Arc::new(Semaphore::new(REQUESTS_PER_CLUSTER_MAX)),
+            upgrades: Arc::new(Semaphore::new(UPGRADES_PER_CLUSTER_MAX)),
+            http1_open: Arc::new(Semaphore::new(HTTP1_CONNECTIONS_MAX)),
+            state,
+            _cut_on_drop: cut.clone().drop_guard(),
+            cut,
+        }))
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    pub(crate) fn set_token(&self, endpoint: &Endpoint) -> Result<(), EndpointError> {
+        *self.authorization.write() = endpoint.token.header().ok_or(EndpointError::Token)?;
+        Ok(())
+    }
+
+    /// Ends every connection and stream of this pool.
+    pub(crate) fn cut(&self) {
+        self.cut.cancel();
+    }
+
+    /// Sends a request whose URI is a path. The credential is put in here; the body streams both
+    /// ways.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        mut request: Request<Body>,
+    ) -> Result<Response<Body>, AccessError> {
+        let permit =
+            self.requests.clone().try_acquire_owned().map_err(|_| AccessError::Saturated)?;
+        request.headers_mut().insert(header::AUTHORIZATION, self.authorization.read().clone());
+        let mut last = AccessError::Lost { detail: "closed".to_owned() };
+        for _ in 0..SENDS_MAX {
+            let sent = match self.checkout().await? {
+                Line::Shared(lease) => Self::send_shared(lease, request).await,
+                Line::Exclusive(line) => self.send_exclusive(line, request).await,
+            };
+            match sent {
+                Ok(response) => return Ok(response.map(|body| hold(body, permit))),
+                Err((Some(unsent), error)) => (request, last) = (unsent, error),
+                Err((None, error)) => return Err(error),
+            }
+        }
+        Err(last)
+    }
+
+    async fn send_shared(lease: Lease, mut request: Request<Body>) -> SendOutcome {
+        *request.version_mut() = Version::HTTP_2;
+        request.headers_mut().remove(header::HOST);
+        let response = lease.0.sender.clone().try_send_request(request).await;
+        let response = response.map_err(unsent)?;
+        Ok(response.map(|body| wrap(Held { body, _held: lease })))
+    }
+
+    async fn send_exclusive(
+        self: &Arc<Self>,
+        mut line: Exclusive,
+        mut request: Request<Body>,
+    ) -> SendOutcome {
+        *request.version_mut() = Version::HTTP_11;
+        request.headers_mut().insert(header::HOST, self.host());
+        let target = request.uri().clone();
+        let path = target.path_and_query().map_or("/", |path| path.as_str());
+        *request.uri_mut() = path.parse().unwrap_or_default();
+        let sent = line.sender.try_send_request(request).await;
+        let response = sent.map_err(|error| {
+            let (mut request, error) = unsent(error);
+            if let Some(request) = &mut request {
+                *request.uri_mut() = target.clone();
+            }
+            (request, error)
+        })?;
+        let this = Arc::downgrade(self);
+        tokio::spawn(async move {
+            // Ready again when the answer has been read to its end.
+            let ready = line.sender.ready().await;
+            if let (Ok(()), Some(pool)) = (ready, this.upgrade()) {
+                line.used = Instant::now();
+                pool.connections.lock().http1.push(line);
+                pool.sweep_later();
+            }
+        });
+        Ok(response.map(wrap))
+    }
+
+    /// The absolute form, from which HTTP/2 makes its pseudo-headers.
+    pub(crate) fn target(&self, path_and_query: &str) -> Result<Uri, AccessError> {
+        Uri::builder()
+            .scheme("https")
+            .authority(self.endpoint.address.to_string())
+            .path_and_query(path_and_query)
+            .build()
+            .map_err(setup_error)
+    }
+
+    fn host(&self) -> HeaderValue {
+        let host = self.endpoint.address.to_string();
+        HeaderValue::from_str(&host).expect("an address is a header value")
+    }
+
+    async fn checkout(self: &Arc<Self>) -> Result<Line, AccessError> {
+        let asked = Instant::now();
+        if let Some(line) = self.kept() {
+            return Ok(line);
+        }
+        let _turn = self.connecting.lock().await;
+        if let Some(line) = self.kept() {
+            return Ok(line);
+        }
+        if let Some((at, error)) = &self.connections.lock().failure
+            && *at >= asked
+        {
+            // Somebody tried while we waited for our turn.
+            return Err(error.clone());
+        }
+        let connected = self.connect().await;
+        if let Err(error) = &connected {
+            self.connections.lock().failure = Some((Instant::now(), error.clone()));
+            self.note(Reachability::Unreachable { reason: error.to_string() });
+        } else {
+            self.note(Reachability::Reachable);
+        }
+        connected
+    }
+
+    fn note(&self, next: Reachability) {
+        self.state.send_if_modified(|state| {
+            let is_new = *state != next;
+            *state = next;
+            is_new
+        });
+    }
+
+    fn kept(&self) -> Option<Line> {
+        let mut connections = self.connections.lock();
+        connections.http2.retain(|shared| !shared.sender.is_closed());
+        connections.http1.retain(|line| !line.sender.is_closed());
+        if let Some(lease) = connections.http2.iter().find_map(Shared::lease) {
+            return Some(Line::Shared(lease));
+        }
+        connections.http1.pop().map(Line::Exclusive)
+    }
+
+    async fn tls(&self, config: &Arc<ClientConfig>) -> Result<TlsStream<Cuttable>, AccessError> {
+        let io = self.dialer.dial(&self.cluster, &self.endpoint, DIAL_TIME_MAX).await?;
+        let io = Cuttable::new(io, &self.cut);
+        let connector = TlsConnector::from(config.clone());
+        let connecting = connector.connect(self.tls.name.clone(), io);
+        match tokio::time::timeout(SETUP_TIME_MAX, connecting).await {
+            Ok(connected) => connected.map_err(setup_error),
+            Err(_) => Err(AccessError::TimedOut),
+        }
+    }
+
+    async fn connect(self: &Arc<Self>) -> Result<Line, AccessError> {
+        let io = self.tls(&self.tls.requests).await?;
+        if io.get_ref().1.alpn_protocol() != Some(b"h2") {
+            let permit = self.http1_open.clone().try_acquire_owned();
+            let permit = permit.map_err(|_| AccessError::Saturated)?;
+            let sender = self.begin_http1(io).await?;
+            return Ok(Line::Exclusive(Exclusive {
+                sender,
+                used: Instant::now(),
+                _permit: permit,
+            }));
+        }
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_header_list_size(HEADERS_MAX_BYTES)
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT);
+        let handshake = builder.handshake(TokioIo::new(io));
+        let (sender, connection) = tokio::time::timeout(SETUP_TIME_MAX, handshake)
+            .await
+            .map_err(|_| AccessError::TimedOut)?
+            .map_err(setup_error)?;
+        self.drive(connection);
+        let open = AtomicUsize::new(0);
+        let shared = Arc::new(Shared { sender, open, used: Mutex::new(Instant::now()) });
+        let lease = shared.lease().expect("nobody else knows this connection yet");
+        self.connections.lock().http2.push(shared);
+        self.sweep_later();
+        Ok(Line::Shared(lease))
+    }
+
+    async fn begin_http1(
+        &self,
+        io: TlsStream<Cuttable>,
+    ) -> Result<http1::SendRequest<Body>, AccessError> {
+        let handshake = http1::handshake(TokioIo::new(io)).await;
+        let (sender, connection) = handshake.map_err(setup_error)?;
+        self.drive(connection.with_upgrades());
+        Ok(sender)
+    }
+
+    fn drive<E: std::fmt::Display + Send>(
+        &self,
+        connection: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) {
+        let cluster = self.cluster.clone();
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%cluster, %error, "a downstream connection ended");
+            }
+        });
+    }
+
+    /// Sends an upgrade request on a connection of its own. The answer need not be 101.
+    pub(crate) async fn upgrade(
+        &self,
+        mut request: Request<Body>,
+    ) -> Result<(Response<Incoming>, OwnedSemaphorePermit), AccessError> {
+        let permit =
+            self.upgrades.clone().try_acquire_owned().map_err(|_| AccessError::Saturated)?;
+        request.headers_mut().insert(header::AUTHORIZATION, self.authorization.read().clone());
+        request.headers_mut().insert(header::HOST, self.host());
+        *request.version_mut() = Version::HTTP_11;
+        let io = self.tls(&self.tls.upgrades).await?;
+        let mut sender = self.begin_http1(io).await?;
+        match tokio::time::timeout(UPGRADE_TIME_MAX, sender.send_request(request)).await {
+            Ok(Ok(response)) => Ok((response, permit)),
+            Ok(Err(error)) => Err(lost(&error)),
+            Err(_) => Err(AccessError::TimedOut),
+        }
+    }
+
+    /// Ends with this pool: cut streams of its upgrades with this.
+    pub(crate) fn cut_token(&self) -> CancellationToken {
+        self.cut.clone()
+    }
+
+    /// Makes sure that idle connections are looked for while there are any.
+    fn sweep_later(self: &Arc<Self>) {
+        if std::mem::replace(&mut self.connections.lock().is_swept, true) {
+            return;
+        }
+        let this = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(IDLE_MAX / 3).await;
+                let Some(pool) = this.upgrade() else { return };
+                if pool.sweep() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Closes what has not been used for [`IDLE_MAX`]. True when nothing is left to look at.
+    fn sweep(&self) -> bool {
+        let mut connections = self.connections.lock();
+        connections.http2.retain(|shared| {
+            let is_idle = shared.open.load(Ordering::Relaxed) == 0;
+            !(shared.sender.is_closed() || is_idle && shared.used.lock().elapsed() >= IDLE_MAX)
+        });
+        connections.http1.retain(|line| !line.sender.is_closed() && line.used.elapsed() < IDLE_MAX);
+        connections.is_swept = !(connections.http2.is_empty() && connections.http1.is_empty());
+        !connections.is_swept
+    }
+
+    /// Kept connections, for tests and the doctor.
+    pub(crate) fn connection_count(&self) -> usize {
+        let connections = self.connections.lock();
+        connections.http2.len() + connections.http1.len()
+    }
+}
+
+type SendOutcome = Result<Response<Body>, (Option<Request<Body>>, AccessError)>;
+
+/// A request that the connection did not take may be sent again.
+fn unsent(mut error: TrySendError<Request<Body>>) -> (Option<Request<Body>>, AccessError) {
+    let message = error.take_message();
+    (message, lost(error.error()))
+}
+
+fn hold<T: Send + Unpin + 'static>(body: Body, held: T) -> Body {
+    wrap(Held { body, _held: held })
+}
+
+/// A body that keeps something until it is through or dropped.
+struct Held<B, T> {
+    body: B,
+    _held: T,
+}
+
+impl<B, T> http_body::Body for Held<B, T>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    T: Unpin,
+{
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,28 @@
+//! What the proxy itself has to say, as a `Status`.
+
+use api_meta::status::Status;
+use http::{HeaderValue, Response, StatusCode, header};
+
+use crate::body::{Body, full};
+
+pub(super) fn status(status: &Status) -> Response<Body> {
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = Response::new(full(status.to_json().to_string()));
+    *response.status_mut() = code;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    let retry_after = status.details.as_ref().and_then(|details| details.retry_after_seconds);
+    if let Some(seconds) = retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// The downstream 401 is about our credential, not the caller's: told as ours.
+pub(super) fn credential_refused() -> Status {
+    Status::unavailable(
+        "the cluster refuses the credential that its agent has reported; if this lasts, restart \
+         the deployment \"cattle-cluster-agent\" in namespace \"cattle-system\" of the cluster",
+    )
+}

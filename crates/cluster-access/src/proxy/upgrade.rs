@@ -1,0 +1,156 @@
+//! Upgrades: `exec`, `attach`, `port-forward`, and WebSockets of services. After the switch they
+//! are bytes.
+
+use api_meta::status::Status;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use tokio::io::copy_bidirectional_with_sizes;
+
+use super::answer;
+use super::headers::filter_response;
+use super::path::is_proxied;
+use super::revocation::{Revocable, Revocation};
+use crate::access::UpgradeAnswer;
+use crate::body::{Body, empty, wrap};
+
+/// Protocols that clients of Kubernetes switch to. Others, such as `h2c`, are not switched to:
+/// inside them a client could send requests of its own.
+const WEBSOCKET: &str = "websocket";
+const SPDY: &str = "SPDY/3.1";
+/// Bytes moved at a time, per direction.
+const RELAY_BUFFER_BYTES: usize = 32 * 1024;
+
+/// An upgrade as the client asked for it.
+pub(super) struct Wanted {
+    protocol: &'static str,
+    /// A WebSocket over HTTP/2 (RFC 8441): no `Upgrade` header, and 200 instead of 101.
+    is_extended_connect: bool,
+    is_proxied: bool,
+}
+
+/// Whether this request asks to switch protocols.
+pub(super) fn wanted(request: &Request<Body>) -> Option<Wanted> {
+    let is_proxied = is_proxied(request.uri().path());
+    if request.version() == Version::HTTP_2 {
+        let protocol = request.extensions().get::<hyper::ext::Protocol>()?;
+        let is_websocket = request.method() == Method::CONNECT && protocol.as_str() == WEBSOCKET;
+        return is_websocket.then_some(Wanted {
+            protocol: WEBSOCKET,
+            is_extended_connect: true,
+            is_proxied,
+        });
+    }
+    let headers = request.headers();
+    if !tokens(headers, header::CONNECTION).any(|token| token.eq_ignore_ascii_case("upgrade")) {
+        return None;
+    }
+    let protocol = tokens(headers, header::UPGRADE).find_map(|token| {
+        [WEBSOCKET, SPDY].into_iter().find(|known| token.eq_ignore_ascii_case(known))
+    })?;
+    Some(Wanted { protocol, is_extended_connect: false, is_proxied })
+}
+
+fn tokens(headers: &HeaderMap, name: header::HeaderName) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim)
+}
+
+/// Browsers let any page open a WebSocket anywhere, with the cookies of the place it goes to; only this
+/// header tells. Clients that are no browsers send none.
+///
+/// # Errors
+/// 403 when the page is not of the host that was asked.
+pub(super) fn check_origin(request: &Request<Body>) -> Result<(), Status> {
+    let Some(origin) = request.headers().get(header::ORIGIN) else { return Ok(()) };
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.or_else(|| request.uri().authority().map(http::uri::Authority::as_str));
+    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    match (origin, host) {
+        (Some((_, origin)), Some(host)) if origin.eq_ignore_ascii_case(host) => Ok(()),
+        _ => {
+            let text = "a page of another site may not open streams to a cluster";
+            Err(Status::new(403, "Forbidden", text))
+        }
+    }
+}
+
+impl Wanted {
+    /// Asks for the same downstream, over HTTP/1.1.
+    pub(super) fn write_headers(&self, downstream: &mut Request<()>) {
+        let headers = downstream.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static(self.protocol));
+        if self.is_extended_connect {
+            let mut nonce = [0; 16];
+            rand::fill(&mut nonce);
+            let key = HeaderValue::from_str(&STANDARD.encode(nonce)).expect("base64 is a value");
+            headers.insert(header::SEC_WEBSOCKET_KEY, key);
+            *downstream.method_mut() = Method::GET;
+        }
+    }
+
+    /// Turns the downstream answer into the client's, and relays if both switched.
+    pub(super) fn finish(
+        &self,
+        cluster: &str,
+        client: OnUpgrade,
+        answer: UpgradeAnswer,
+        revocation: &Revocation,
+    ) -> Response<Body> {
+        let UpgradeAnswer { mut response, held, cut } = answer;
+        let revocation = revocation.with(cut);
+        let mut headers = filter_response(cluster, response.headers());
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            if response.status() == StatusCode::UNAUTHORIZED && !self.is_proxied {
+                return answer::status(&answer::credential_refused());
+            }
+            let status = response.status();
+            let body = wrap(Revocable::new(wrap(response.into_body()), &revocation));
+            let mut refused = Response::new(body);
+            *refused.status_mut() = status;
+            *refused.headers_mut() = headers;
+            return refused;
+        }
+        let switched = tokens(response.headers(), header::UPGRADE)
+            .any(|token| token.eq_ignore_ascii_case(self.protocol));
+        if !switched {
+            let text = "the cluster's API server switched to another protocol than asked for";
+            return answer::status(&Status::new(502, "BadGateway", text));
+        }
+        let downstream = hyper::upgrade::on(&mut response);
+        tokio::spawn(async move {
+            let relaying = async {
+                let (Ok(client), Ok(downstream)) = tokio::join!(client, downstream) else { return };
+                relay(client, downstream).await;
+            };
+            tokio::select! {
+                () = relaying => {}
+                () = revocation.revoked() => {}
+            }
+            drop(held);
+        });
+        let mut response = Response::new(empty());
+        if self.is_extended_connect {
+            headers.remove(header::SEC_WEBSOCKET_ACCEPT);
+        } else {
+            *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+            headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+            headers.insert(header::UPGRADE, HeaderValue::from_static(self.protocol));
+        }
+        *response.headers_mut() = headers;
+        response
+    }
+}
+
+/// Both ways until both ends are through; a side that ends is told to the other (half-close). Each
+/// direction holds one buffer, so a slow reader slows its writer.
+async fn relay(client: Upgraded, downstream: Upgraded) {
+    let (mut client, mut downstream) = (TokioIo::new(client), TokioIo::new(downstream));
+    let (up, down) = (RELAY_BUFFER_BYTES, RELAY_BUFFER_BYTES);
+    let relayed = copy_bidirectional_with_sizes(&mut client, &mut downstream, up, down).await;
+    if let Err(error) = relayed {
+        tracing::debug!(%error, "an upgraded stream broke");
+    }
+}

@@ -1,0 +1,172 @@
+//! The pool: sharing, rotation, failure.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use http::{Request, Version};
+use http_body_util::BodyExt;
+use tokio::time::Instant;
+
+use super::downstream::{Downstream, InMemory, SECOND, get};
+use super::wait::pass;
+use crate::body::full;
+use crate::limits::{IDLE_MAX, STREAMS_PER_CONNECTION_MAX};
+use crate::{AccessError, BearerToken, ClusterAccess, Endpoint, Reachability};
+
+const BOTH: &[&str] = &["h2", "http/1.1"];
+
+fn in_memory(alpn: &[&str]) -> (Downstream, Arc<std::sync::atomic::AtomicUsize>, ClusterAccess) {
+    let downstream = Downstream::new(6443, alpn);
+    let dialer = InMemory::to(&downstream);
+    let dials = dialer.dials.clone();
+    let access = ClusterAccess::with_dialer(Arc::new(dialer));
+    access.set_endpoint("c-1", downstream.endpoint.clone()).unwrap();
+    (downstream, dials, access)
+}
+
+async fn text(access: &ClusterAccess, cluster: &str, path: &str) -> Result<String, AccessError> {
+    let response = access.send(cluster, get(path)).await?;
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    Ok(String::from_utf8_lossy(&body).into_owned())
+}
+
+#[tokio::test]
+async fn an_endpoint_on_the_network_is_reached_with_its_own_ca_and_token() {
+    let downstream = Downstream::start(BOTH).await;
+    let access = ClusterAccess::new(tunnel::Sessions::new());
+    access.set_endpoint("c-1", downstream.endpoint.clone()).unwrap();
+    let client = access.kube_client("c-1");
+    let request = Request::get("/api/v1/nodes").body(Vec::new()).unwrap();
+    assert_eq!(client.request_text(request).await.unwrap(), "{\"bytes\":0}");
+    let seen = downstream.last();
+    assert_eq!(seen.version, Version::HTTP_2);
+    assert_eq!(seen.values("authorization"), ["Bearer downstream-token"]);
+    assert_eq!(*access.watch_reachability("c-1").borrow(), Reachability::Reachable);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_requests_share_few_connections() {
+    let (downstream, dials, access) = in_memory(BOTH);
+    let requests = (0..200).map(|_| access.send("c-1", get("/api/watch")));
+    let watches: Vec<_> = futures::future::join_all(requests).await;
+    let watches: Vec<_> = watches.into_iter().map(Result::unwrap).collect();
+    assert_eq!(dials.load(Ordering::SeqCst), 200_usize.div_ceil(STREAMS_PER_CONNECTION_MAX));
+    assert_eq!(downstream.connection_count(), access.connection_count("c-1"));
+    drop(watches);
+    text(&access, "c-1", "/api").await.unwrap();
+    assert_eq!(downstream.connection_count(), 3, "a kept connection is used again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_that_nobody_uses_are_closed() {
+    let (_downstream, dials, access) = in_memory(BOTH);
+    let watch = access.send("c-1", get("/api/watch")).await.unwrap();
+    pass(IDLE_MAX * 3).await;
+    assert_eq!(access.connection_count("c-1"), 1, "a watch is a use");
+    drop(watch);
+    pass(IDLE_MAX * 2).await;
+    assert_eq!(access.connection_count("c-1"), 0);
+    text(&access, "c-1", "/api").await.unwrap();
+    assert_eq!(dials.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rotated_token_is_used_by_the_next_request_and_cuts_nothing() {
+    let (downstream, dials, access) = in_memory(BOTH);
+    let mut watch = access.send("c-1", get("/api/watch")).await.unwrap().into_body();
+    let token = BearerToken::new("second");
+    access.set_endpoint("c-1", Endpoint { token, ..downstream.endpoint.clone() }).unwrap();
+    text(&access, "c-1", "/api").await.unwrap();
+    assert_eq!(downstream.last().values("authorization"), ["Bearer second"]);
+    assert_eq!(dials.load(Ordering::SeqCst), 1);
+    downstream.events.send("line".into()).unwrap();
+    let frame = watch.frame().await.unwrap().unwrap();
+    assert_eq!(frame.into_data().unwrap(), "line");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_place_or_a_forgotten_cluster_cuts_what_is_open() {
+    let (downstream, _, access) = in_memory(BOTH);
+    let mut watch = access.send("c-1", get("/api/watch")).await.unwrap().into_body();
+    let moved = Endpoint {
+        address: tunnel::Address::new("127.0.0.1", 6444).unwrap(),
+        ..downstream.endpoint.clone()
+    };
+    access.set_endpoint("c-1", moved).unwrap();
+    assert!(watch.frame().await.unwrap().is_err());
+    let mut watch = access.send("c-1", get("/api/watch")).await.unwrap().into_body();
+    access.forget("c-1");
+    assert!(watch.frame().await.unwrap().is_err());
+    let unknown = AccessError::Unknown { cluster: "c-1".to_owned() };
+    assert_eq!(text(&access, "c-1", "/api").await, Err(unknown));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_cluster_fails_its_callers_together_and_nobody_else() {
+    let (downstream, dials, access) = in_memory(BOTH);
+    access.set_endpoint("hole", downstream.endpoint.clone()).unwrap();
+    access.set_endpoint("gone", downstream.endpoint.clone()).unwrap();
+    let started = Instant::now();
+    let dead = (0..50).map(|_| text(&access, "hole", "/api"));
+    let (dead, alive) = tokio::join!(futures::future::join_all(dead), async {
+        let answer = text(&access, "c-1", "/api").await;
+        (answer, started.elapsed())
+    });
+    assert!(alive.0.is_ok() && alive.1 < SECOND, "{alive:?}");
+    assert!(dead.iter().all(|answer| *answer == Err(AccessError::TimedOut)));
+    assert!(started.elapsed() < 11 * SECOND, "the waiters share one failure");
+    assert_eq!(dials.load(Ordering::SeqCst), 2);
+    assert_eq!(text(&access, "gone", "/api").await, Err(AccessError::NotConnected));
+    assert!(matches!(
+        *access.watch_reachability("gone").borrow(),
+        Reachability::Unreachable { .. }
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_without_http2_is_used_over_http1() {
+    let (downstream, _, access) = in_memory(&["http/1.1"]);
+    for _ in 0..3 {
+        let request = Request::post("/api").body(full("hello")).unwrap();
+        let response = access.send("c-1", request).await.unwrap();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body, "{\"bytes\":5}");
+        // The connection is kept once its task has seen the end of the answer.
+        tokio::time::timeout(SECOND, async {
+            while access.connection_count("c-1") == 0 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+        .unwrap();
+    }
+    let seen = downstream.last();
+    assert_eq!((seen.version, seen.target.as_str()), (Version::HTTP_11, "/api"));
+    assert_eq!(seen.values("host"), ["127.0.0.1:6443"]);
+    assert_eq!(downstream.connection_count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_ca_is_not_trusted() {
+    let (_downstream, _, access) = in_memory(BOTH);
+    let other = Downstream::new(6443, BOTH);
+    access.set_endpoint("c-1", other.endpoint.clone()).unwrap();
+    let error = text(&access, "c-1", "/api").await.unwrap_err();
+    assert!(matches!(&error, AccessError::Setup { detail } if detail.contains("certificate")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_malformed_endpoint_is_refused_and_the_old_one_stays() {
+    let (downstream, _, access) = in_memory(BOTH);
+    let good = downstream.endpoint.clone();
+    for bad in [
+        Endpoint { ca_pem: "not pem".to_owned(), ..good.clone() },
+        Endpoint { token: BearerToken::new("two\nlines"), ..good.clone() },
+        Endpoint { ca_pem: good.ca_pem.repeat(1000), ..good.clone() },
+        Endpoint { server_name: Some("a b".to_owned()), ..good.clone() },
+    ] {
+        assert!(access.set_endpoint("c-1", bad).is_err());
+        text(&access, "c-1", "/api").await.unwrap();
+    }
+    assert!(!format!("{good:?}").contains("downstream-token"));
+}
