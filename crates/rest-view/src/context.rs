@@ -1,0 +1,73 @@
+//! What every operation carries: who asks, the client that acts as them, and how links are built.
+
+use std::ops::Deref;
+
+use http::HeaderMap;
+use jiff::Timestamp;
+
+use crate::registry::Registry;
+use crate::urls::Urls;
+
+/// Who sent the request, as authentication found out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// The object name of the user (`u-abcde`); empty for nobody.
+    pub user_id: String,
+    /// The token presented, for logout and "current".
+    pub token_id: Option<String>,
+    /// The only cluster (resource with a sub-context) that the token presented is good for: other
+    /// paths are refused, and whatever is made for the caller must not reach further.
+    pub token_cluster: Option<String>,
+    /// The provider that vouched for the user.
+    pub auth_provider: Option<String>,
+    pub groups: Vec<String>,
+}
+
+impl Caller {
+    pub fn user(user_id: &str) -> Self {
+        Self { user_id: user_id.to_owned(), ..Self::default() }
+    }
+    /// Nobody: reaches public versions and public ids only.
+    pub fn anonymous() -> Self {
+        Self::default()
+    }
+    pub fn is_anonymous(&self) -> bool {
+        self.user_id.is_empty()
+    }
+}
+
+/// What showing a resource depends on, beside the resource. No way to ask anybody anything.
+pub struct Presentation<'a> {
+    pub caller: &'a Caller,
+    pub urls: &'a Urls,
+    pub registry: &'a Registry,
+    /// The time of the request.
+    pub now: Timestamp,
+    /// The caller asked for `actionLinks` in place of `actions`.
+    pub action_links: bool,
+}
+
+/// One request, as stores and actions see it.
+pub struct Context<'a> {
+    pub presentation: Presentation<'a>,
+    /// Acts with the caller's identity and rights, never more.
+    pub client: &'a kube::Client,
+    pub headers: &'a HeaderMap,
+    /// Query pairs in order, decoded.
+    pub query: &'a [(String, String)],
+}
+
+impl<'a> Deref for Context<'a> {
+    type Target = Presentation<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.presentation
+    }
+}
+
+impl Context<'_> {
+    /// The first value of a query parameter.
+    pub fn query_value(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}

@@ -1,0 +1,241 @@
+//! Checks what a client sent against the fields: types, limits, what must and may be written.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::descriptor::Descriptor;
+use crate::error::ApiError;
+use crate::field::{Field, FieldType};
+use crate::registry::Registry;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Create,
+    Update,
+}
+
+/// Checked input of a resource: only fields that may be written now, defaults filled in on create.
+pub(crate) fn check(
+    descriptor: &Descriptor,
+    registry: &Registry,
+    body: &Map<String, Value>,
+    operation: Operation,
+) -> Result<Map<String, Value>, ApiError> {
+    let checker = Checker { registry, version: &descriptor.version };
+    let fields = descriptor.fields.values().map(|field| {
+        // The namespace of such types follows from the parent.
+        let from_parent = descriptor.parent_field.is_some() && field.name == "namespaceId";
+        (field, field.required && !from_parent)
+    });
+    checker.fields(fields, body, operation)
+}
+
+/// Checked input of an action.
+pub(crate) fn check_struct(
+    registry: &Registry,
+    version: &str,
+    id: &str,
+    body: &Map<String, Value>,
+) -> Result<Map<String, Value>, ApiError> {
+    let Some(kind) = registry.struct_type(version, id) else { return Ok(body.clone()) };
+    let checker = Checker { registry, version };
+    let fields = kind.fields.iter().map(|field| (field, field.required));
+    checker.fields(fields, body, Operation::Create)
+}
+
+struct Checker<'a> {
+    registry: &'a Registry,
+    version: &'a str,
+}
+
+impl Checker<'_> {
+    fn fields<'f>(
+        &self,
+        fields: impl Iterator<Item = (&'f Field, bool)>,
+        body: &Map<String, Value>,
+        operation: Operation,
+    ) -> Result<Map<String, Value>, ApiError> {
+        let mut out = Map::new();
+        for (field, required) in fields {
+            let writable = match operation {
+                Operation::Create => field.create,
+                Operation::Update => field.update,
+            };
+            if !writable {
+                continue;
+            }
+            let sent = body.get(&field.name);
+            let is_create = operation == Operation::Create;
+            let missing = sent.is_none_or(|value| value.is_null() || value == "");
+            if is_create && missing && field.default.is_some() {
+                out.insert(field.name.clone(), field.default.clone().unwrap_or_default());
+                continue;
+            }
+            if is_create && missing && required {
+                let text = format!("missing required field \"{}\"", field.name);
+                return Err(ApiError::invalid_field("MissingRequired", &field.name, text));
+            }
+            match sent {
+                None => {}
+                // Null removes on update, and means nothing on create.
+                Some(Value::Null) if field.nullable || field.default.is_some() => {
+                    let kept = field.default.clone().unwrap_or_default();
+                    out.extend((!is_create).then(|| (field.name.clone(), kept)));
+                }
+                Some(Value::Null) => {
+                    let text = format!("field \"{}\" must not be null", field.name);
+                    return Err(ApiError::invalid_field("NotNullable", &field.name, text));
+                }
+                Some(value) => {
+                    let value = self.value(field, &field.kind, value, operation)?;
+                    limits(field, &value)?;
+                    out.insert(field.name.clone(), value);
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn value(
+        &self,
+        field: &Field,
+        kind: &FieldType,
+        value: &Value,
+        operation: Operation,
+    ) -> Result<Value, ApiError> {
+        let wrong = || {
+            let text = format!("field \"{}\" must be of type {kind}", field.name);
+            ApiError::invalid_field("InvalidFormat", &field.name, text)
+        };
+        match kind {
+            FieldType::Json => Ok(value.clone()),
+            FieldType::Boolean => match value {
+                Value::Bool(_) => Ok(value.clone()),
+                Value::String(text) => text.parse::<bool>().map(Value::from).map_err(|_| wrong()),
+                _ => Err(wrong()),
+            },
+            FieldType::Int => match value {
+                Value::Number(n) if n.is_i64() || n.is_u64() => Ok(value.clone()),
+                Value::Number(n) => whole(n.as_f64()).map(Value::from).ok_or_else(wrong),
+                Value::String(text) => {
+                    text.trim().parse::<i64>().map(Value::from).map_err(|_| wrong())
+                }
+                _ => Err(wrong()),
+            },
+            FieldType::Float => match value {
+                Value::Number(_) => Ok(value.clone()),
+                Value::String(text) => {
+                    text.trim().parse::<f64>().map(Value::from).map_err(|_| wrong())
+                }
+                _ => Err(wrong()),
+            },
+            FieldType::IntOrString => match value {
+                Value::Number(_) => Ok(value.clone()),
+                Value::String(text) => {
+                    Ok(text.parse::<i64>().map_or_else(|_| value.clone(), Value::from))
+                }
+                _ => Err(wrong()),
+            },
+            FieldType::Array(of) => {
+                let items = value.as_array().ok_or_else(wrong)?;
+                let items = items.iter().map(|item| self.value(field, of, item, operation));
+                Ok(Value::Array(items.collect::<Result<_, _>>()?))
+            }
+            FieldType::Map(of) => {
+                let entries = value.as_object().ok_or_else(wrong)?;
+                let entries = entries.iter().map(|(key, entry)| match entry {
+                    Value::Null => Ok((key.clone(), Value::Null)),
+                    entry => Ok((key.clone(), self.value(field, of, entry, operation)?)),
+                });
+                Ok(Value::Object(entries.collect::<Result<_, ApiError>>()?))
+            }
+            FieldType::Struct(id) => {
+                let entries = value.as_object().ok_or_else(wrong)?;
+                let Some(kind) = self.registry.struct_type(self.version, id) else {
+                    return Ok(value.clone());
+                };
+                let fields = kind.fields.iter().map(|field| (field, field.required));
+                Ok(self.fields(fields, entries, operation)?.into())
+            }
+            _ => text(field, kind, value).unwrap_or_else(|| Err(wrong())),
+        }
+    }
+}
+
+fn whole(number: Option<f64>) -> Option<i64> {
+    let number = number.filter(|n| n.fract() == 0.0 && n.abs() < 9e15)?;
+    Some(number as i64)
+}
+
+/// Text of any kind, trimmed and checked. `None`: not text.
+fn text(field: &Field, kind: &FieldType, value: &Value) -> Option<Result<Value, ApiError>> {
+    let text = match value {
+        Value::String(text) if *kind == FieldType::Password => text.clone(),
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(_) | Value::Bool(_) => value.to_string(),
+        _ => return None,
+    };
+    let refuse = |code: &str, must: &str| {
+        let message = format!("field \"{}\" {must}, but is \"{text}\"", field.name);
+        Some(Err(ApiError::invalid_field(code, &field.name, message)))
+    };
+    match kind {
+        FieldType::DnsLabel if !is_dns_label(&text) => refuse(
+            "InvalidFormat",
+            "must be at most 63 lower-case letters, digits or '-', with a letter or digit at both \
+             ends",
+        ),
+        FieldType::DnsLabelRestricted
+            if !is_dns_label(&text) || text.starts_with(|c: char| c.is_ascii_digit()) =>
+        {
+            refuse(
+                "InvalidFormat",
+                "must be at most 63 lower-case letters, digits or '-', begin with a letter and \
+                 end with a letter or digit",
+            )
+        }
+        FieldType::Hostname if text.len() > 253 || !text.split('.').all(is_dns_label) => {
+            refuse("InvalidFormat", "must be a DNS name in lower case")
+        }
+        FieldType::Date if text.parse::<Timestamp>().is_err() => {
+            refuse("InvalidDateFormat", "must be a time as in 2006-01-02T15:04:05Z")
+        }
+        FieldType::Enum if !field.options.contains(&text) => {
+            refuse("InvalidOption", &format!("must be one of: {}", field.options.join(", ")))
+        }
+        _ => Some(Ok(text.into())),
+    }
+}
+
+fn is_dns_label(text: &str) -> bool {
+    let inside = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    (1..=63).contains(&text.len())
+        && text.bytes().all(inside)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+fn limits(field: &Field, value: &Value) -> Result<(), ApiError> {
+    let refuse = |code: &str, must: String| {
+        let text = format!("field \"{}\" must {must}", field.name);
+        Err(ApiError::invalid_field(code, &field.name, text))
+    };
+    if let Some(text) = value.as_str() {
+        let length = text.chars().count() as u64;
+        if let Some(min) = field.min_length.filter(|min| length < *min) {
+            return refuse("MinLengthExceeded", format!("have at least {min} characters"));
+        }
+        if let Some(max) = field.max_length.filter(|max| length > *max) {
+            return refuse("MaxLengthExceeded", format!("have at most {max} characters"));
+        }
+    }
+    if let Some(number) = value.as_i64() {
+        if let Some(min) = field.min.filter(|min| number < *min) {
+            return refuse("MinLimitExceeded", format!("be at least {min}"));
+        }
+        if let Some(max) = field.max.filter(|max| number > *max) {
+            return refuse("MaxLimitExceeded", format!("be at most {max}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,290 @@
+//! Stored object ↔ resource fields. Pure, driven by the descriptor's fields.
+//!
+//! Only declared fields are shown, so finalizers, resource versions, owner references and managed
+//! fields never are, and a secret is not shown by accident. On the way back only declared,
+//! writable fields are touched; the rest of the object stays as it is.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::descriptor::{CREATOR_ANNOTATION, Descriptor};
+use crate::field::{Field, FieldType, Place};
+use crate::registry::Registry;
+
+/// Objects made here carry it.
+const CREATOR_LABEL: (&str, &str) = ("cattle.io/creator", "norman");
+/// Keys of labels and annotations that a client's update neither changes nor removes.
+const PROTECTED: &str = "cattle.io/";
+/// Keys below [`PROTECTED`] that may be changed, though not by leaving them out.
+const CHANGEABLE: &str = "field.cattle.io/";
+
+/// Fields of a stored object as the view shows them.
+///
+/// `reveal`: also those that are shown only in the reply to a create.
+pub fn to_view(
+    descriptor: &Descriptor,
+    registry: &Registry,
+    stored: &Value,
+    reveal: bool,
+) -> Map<String, Value> {
+    let mut view = Map::new();
+    for field in descriptor.fields.values() {
+        if field.kind == FieldType::Password || (field.write_only && !reveal) {
+            continue;
+        }
+        let raw = match field.place_or_computed() {
+            Place::Computed => None,
+            place => read(stored, place),
+        };
+        show(&mut view, field, raw, registry, &descriptor.version);
+    }
+    let from_annotations = annotation_keys(descriptor);
+    if let Some(Value::Object(annotations)) = view.get_mut("annotations") {
+        annotations.retain(|key, _| !from_annotations.contains(key.as_str()));
+    }
+    if descriptor.parent_field.is_some() {
+        view.insert("namespaceId".to_owned(), Value::Null);
+    }
+    for mapper in &descriptor.mappers {
+        mapper.to_view(stored, &mut view);
+    }
+    view
+}
+
+/// Puts one value in, with its default, null or companion.
+fn show(
+    out: &mut Map<String, Value>,
+    field: &Field,
+    raw: Option<Value>,
+    registry: &Registry,
+    version: &str,
+) {
+    let raw = raw.filter(|value| !value.is_null()).or_else(|| field.default.clone());
+    let Some(value) = raw else {
+        if matches!(field.kind, FieldType::Reference(_)) {
+            out.insert(field.name.clone(), Value::Null);
+        }
+        return;
+    };
+    if field.kind == FieldType::Date
+        && let Some(at) = value.as_str().and_then(|text| text.parse::<Timestamp>().ok())
+    {
+        out.insert(format!("{}TS", field.name), at.as_millisecond().into());
+    }
+    out.insert(field.name.clone(), shown_value(&field.kind, value, registry, version));
+}
+
+/// Embedded types show their declared fields only, without secrets.
+fn shown_value(kind: &FieldType, value: Value, registry: &Registry, version: &str) -> Value {
+    match (kind, value) {
+        (FieldType::Array(of), Value::Array(items)) => items
+            .into_iter()
+            .map(|item| shown_value(of, item, registry, version))
+            .collect::<Vec<_>>()
+            .into(),
+        (FieldType::Map(of), Value::Object(entries)) => entries
+            .into_iter()
+            .map(|(key, entry)| (key, shown_value(of, entry, registry, version)))
+            .collect::<Map<_, _>>()
+            .into(),
+        (FieldType::Struct(id), Value::Object(mut entries)) => {
+            let Some(kind) = registry.struct_type(version, id) else { return entries.into() };
+            let mut out = Map::new();
+            for field in kind.fields.iter().filter(|field| !field.is_secret()) {
+                if let Some(raw) = entries.remove(&field.name) {
+                    show(&mut out, field, Some(raw), registry, version);
+                }
+            }
+            out.into()
+        }
+        (_, value) => value,
+    }
+}
+
+/// A new object from checked input. Its namespace comes from the parent field, if there is one.
+pub fn to_stored(descriptor: &Descriptor, input: &Map<String, Value>, creator: &str) -> Value {
+    let mut stored = Value::Object(Map::new());
+    if let Some((api_version, kind)) = &descriptor.object_type {
+        stored["apiVersion"] = api_version.clone().into();
+        stored["kind"] = kind.clone().into();
+    }
+    stored["metadata"] = Value::Object(Map::new());
+    for field in annotations_first(descriptor) {
+        if let Some(value) = input.get(&field.name).filter(|_| field.create) {
+            write(&mut stored, field.place_or_computed(), value.clone());
+        }
+    }
+    for mapper in &descriptor.mappers {
+        mapper.to_stored(input, &mut stored);
+    }
+    if let Some(parent) = &descriptor.parent_field
+        && let Some(id) = input.get(parent).and_then(Value::as_str)
+    {
+        let namespace = id.rsplit(':').next().unwrap_or_default();
+        stored["metadata"]["namespace"] = namespace.into();
+    }
+    if !stored["metadata"]["name"].is_string() {
+        stored["metadata"]["generateName"] = descriptor.name_prefix.clone().into();
+    }
+    if !creator.is_empty() {
+        let place = Place::Annotation(CREATOR_ANNOTATION.to_owned());
+        write(&mut stored, &place, creator.into());
+    }
+    let (key, value) = CREATOR_LABEL;
+    let path = Place::Path(["metadata", "labels", key].map(str::to_owned).to_vec());
+    write(&mut stored, &path, value.into());
+    stored
+}
+
+/// Lays checked input over a stored object.
+///
+/// Embedded types merge, maps and lists are replaced, null removes. With `replace`, writable
+/// fields that are not in the input are removed as well.
+pub fn merge(
+    descriptor: &Descriptor,
+    registry: &Registry,
+    stored: &mut Value,
+    input: &Map<String, Value>,
+    replace: bool,
+) {
+    for field in annotations_first(descriptor).filter(|field| field.update) {
+        let place = field.place_or_computed();
+        let new = match input.get(&field.name) {
+            Some(value) => value.clone(),
+            None if replace && !is_metadata_map(field) => field.default.clone().unwrap_or_default(),
+            None => continue,
+        };
+        if is_metadata_map(field) {
+            let kept = annotation_keys(descriptor);
+            replace_metadata_map(stored, &field.name, new, &kept);
+            continue;
+        }
+        let current = if replace { None } else { read(stored, place) };
+        let merged = match current {
+            Some(current) => merged_value(&field.kind, current, new, registry, &descriptor.version),
+            None => new,
+        };
+        write(stored, place, merged);
+    }
+    for mapper in &descriptor.mappers {
+        mapper.to_stored(input, stored);
+    }
+}
+
+fn merged_value(
+    kind: &FieldType,
+    current: Value,
+    new: Value,
+    registry: &Registry,
+    version: &str,
+) -> Value {
+    let (FieldType::Struct(id), Value::Object(mut merged), Value::Object(new)) =
+        (kind, current, &new)
+    else {
+        return new;
+    };
+    let declared = registry.struct_type(version, id);
+    for (key, value) in new {
+        let nested = declared.and_then(|kind| kind.field(key)).map(|field| &field.kind);
+        let value = match (merged.remove(key), nested) {
+            (_, _) if value.is_null() => continue,
+            (Some(current), Some(nested)) => {
+                merged_value(nested, current, value.clone(), registry, version)
+            }
+            _ => value.clone(),
+        };
+        merged.insert(key.clone(), value);
+    }
+    merged.into()
+}
+
+/// The maps first: fields kept in annotations must land on top of them.
+fn annotations_first(descriptor: &Descriptor) -> impl Iterator<Item = &Field> {
+    let fields = descriptor.fields.values();
+    let maps = fields.clone().filter(|field| is_metadata_map(field));
+    maps.chain(fields.filter(|field| !is_metadata_map(field)))
+}
+
+fn is_metadata_map(field: &Field) -> bool {
+    match &field.place {
+        Some(Place::Path(path)) => {
+            path.len() == 2
+                && path[0] == "metadata"
+                && ["labels", "annotations"].contains(&&*path[1])
+        }
+        _ => false,
+    }
+}
+
+fn annotation_keys(descriptor: &Descriptor) -> BTreeSet<&str> {
+    let keys = descriptor.fields.values().filter_map(|field| match &field.place {
+        Some(Place::Annotation(key) | Place::AnnotationJson(key)) => Some(key.as_str()),
+        _ => None,
+    });
+    keys.collect()
+}
+
+fn replace_metadata_map(stored: &mut Value, name: &str, new: Value, kept: &BTreeSet<&str>) {
+    let protected = |key: &str| {
+        key == CREATOR_ANNOTATION || (key.contains(PROTECTED) && !key.starts_with(CHANGEABLE))
+    };
+    let stays = |key: &str| key.contains(PROTECTED) || kept.contains(key);
+    let mut merged = match stored["metadata"][name].take() {
+        Value::Object(current) => current,
+        _ => Map::new(),
+    };
+    merged.retain(|key, _| stays(key));
+    if let Value::Object(new) = new {
+        merged.extend(new.into_iter().filter(|(key, value)| !protected(key) && !value.is_null()));
+    }
+    stored["metadata"][name] = merged.into();
+}
+
+/// The value at a place; `None` when absent.
+pub(crate) fn read(stored: &Value, place: &Place) -> Option<Value> {
+    match place {
+        Place::Path(path) => {
+            let found = path.iter().try_fold(stored, |value, key| value.get(key))?;
+            Some(found.clone())
+        }
+        Place::Annotation(key) => stored["metadata"]["annotations"].get(key).cloned(),
+        Place::AnnotationJson(key) => {
+            serde_json::from_str(stored["metadata"]["annotations"].get(key)?.as_str()?).ok()
+        }
+        Place::Computed => None,
+    }
+}
+
+/// Sets the value at a place, making the way there; null removes it.
+pub(crate) fn write(stored: &mut Value, place: &Place, value: Value) {
+    let annotation = |key: &str| ["metadata", "annotations", key].map(str::to_owned).to_vec();
+    let (path, value) = match place {
+        Place::Path(path) => (path.clone(), value),
+        Place::Annotation(key) => (annotation(key), value),
+        Place::AnnotationJson(key) if value.is_null() => (annotation(key), value),
+        Place::AnnotationJson(key) => (annotation(key), value.to_string().into()),
+        Place::Computed => return,
+    };
+    let Some((last, way)) = path.split_last() else { return };
+    let mut target = stored;
+    for key in way {
+        if value.is_null() && target.get(key).is_none() {
+            return;
+        }
+        if !target[key.as_str()].is_object() {
+            target[key.as_str()] = Value::Object(Map::new());
+        }
+        target = &mut target[key.as_str()];
+    }
+    match (target.as_object_mut(), value) {
+        (Some(map), Value::Null) => {
+            map.remove(last);
+        }
+        (Some(map), value) => {
+            map.insert(last.clone(), value);
+        }
+        (None, _) => {}
+    }
+}

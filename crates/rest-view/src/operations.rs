@@ -1,0 +1,238 @@
+//! The verbs on collections and resources, over a type's store.
+
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+use crate::action::{Action, ActionAnswer, ActionRequest};
+use crate::answer::Answer;
+use crate::collection;
+use crate::context::Context;
+use crate::descriptor::Descriptor;
+use crate::error::ApiError;
+use crate::field::Place;
+use crate::input::{self, Operation};
+use crate::mapping;
+use crate::query::ListQuery;
+use crate::store::{DeleteOptions, Key, ListScope};
+
+/// Attempts of an update that meets concurrent writes.
+const UPDATE_ATTEMPTS_MAX: usize = 5;
+
+type Outcome = Result<Answer, ApiError>;
+
+/// Narrowing by the path: only resources whose `field` is `id`.
+pub(crate) struct Narrowed {
+    pub field: String,
+    pub id: String,
+}
+
+pub(crate) async fn list(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    narrowed: Option<&Narrowed>,
+    self_url: &str,
+) -> Outcome {
+    if !descriptor.methods.list {
+        return Err(ApiError::method_not_allowed("GET"));
+    }
+    let mut query = ListQuery::parse(descriptor, context.query);
+    if let Some(narrowed) = narrowed {
+        query.filters.push(crate::query::Filter {
+            field: narrowed.field.clone(),
+            modifier: crate::query::Modifier::Eq,
+            values: vec![narrowed.id.clone()],
+        });
+    }
+    let scope = ListScope { namespace: namespace_of(context, descriptor, &query) };
+    if descriptor.parent_field.is_some() {
+        // Shown as null, so the scope alone decides.
+        query.filters.retain(|filter| filter.field != "namespaceId");
+    }
+    let stored = descriptor.store.list(context, &scope).await?;
+    let body = collection::collection(context, descriptor, &query, self_url, &stored);
+    Ok(Answer::Json(StatusCode::OK, body))
+}
+
+/// A namespace that all matches must be in, so that less is read.
+fn namespace_of(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    query: &ListQuery,
+) -> Option<String> {
+    if !descriptor.namespaced {
+        return None;
+    }
+    let named = query
+        .equal_to("namespaceId")
+        .or_else(|| context.query_value("namespaceId"))
+        .or_else(|| context.query_value("namespace"));
+    let from_parent = || {
+        let field = descriptor.parent_field.as_deref()?;
+        query.equal_to(field)?.rsplit(':').next()
+    };
+    let is_namespace = Place::path("metadata.namespace");
+    let in_field = || {
+        let field = descriptor.fields.values().find(|f| f.place.as_ref() == Some(&is_namespace))?;
+        query.equal_to(&field.name)
+    };
+    named.or_else(from_parent).or_else(in_field).filter(|ns| !ns.is_empty()).map(str::to_owned)
+}
+
+/// A resource named below another one must belong to it.
+pub(crate) async fn require(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    id: &str,
+    narrowed: &Narrowed,
+) -> Result<(), ApiError> {
+    let stored = descriptor.store.get(context, &key_of(descriptor, id)?).await?;
+    let view = mapping::to_view(descriptor, context.registry, &stored, false);
+    if view.get(&narrowed.field).and_then(Value::as_str) == Some(narrowed.id.as_str()) {
+        return Ok(());
+    }
+    Err(ApiError::no_such_id())
+}
+
+pub(crate) async fn get(context: &Context<'_>, descriptor: &Descriptor, id: &str) -> Outcome {
+    if !descriptor.methods.get {
+        return Err(ApiError::method_not_allowed("GET"));
+    }
+    let stored = descriptor.store.get(context, &key_of(descriptor, id)?).await?;
+    Ok(shown(context, descriptor, &stored, StatusCode::OK, false))
+}
+
+fn shown(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    stored: &Value,
+    status: StatusCode,
+    reveal: bool,
+) -> Answer {
+    let resource = collection::resource(context, descriptor, stored, reveal);
+    Answer::Json(status, collection::to_json(context, descriptor, resource))
+}
+
+/// `ns:name` for namespaced types, a name without `:` for others. Anything else is no id.
+fn key_of(descriptor: &Descriptor, id: &str) -> Result<Key, ApiError> {
+    let is_segment = |text: &str| {
+        !text.is_empty() && text != "." && text != ".." && !text.contains(['/', '%', ':'])
+    };
+    let (namespace, name) = match (descriptor.namespaced, id.split_once(':')) {
+        (true, Some((namespace, name))) if is_segment(namespace) => (namespace, name),
+        (false, None) => ("", id),
+        _ => return Err(ApiError::no_such_id()),
+    };
+    if !is_segment(name) {
+        return Err(ApiError::no_such_id());
+    }
+    Ok(Key { namespace: namespace.to_owned(), name: name.to_owned() })
+}
+
+pub(crate) async fn create(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    mut body: Map<String, Value>,
+    narrowed: Option<&Narrowed>,
+) -> Outcome {
+    if !descriptor.methods.create {
+        return Err(ApiError::method_not_allowed("POST"));
+    }
+    if let Some(narrowed) = narrowed {
+        // The path decides, whatever the body says.
+        body.insert(narrowed.field.clone(), narrowed.id.clone().into());
+    }
+    let input = input::check(descriptor, context.registry, &body, Operation::Create)?;
+    if let Some(validator) = &descriptor.validator {
+        validator.validate(context, &input, None)?;
+    }
+    let object = mapping::to_stored(descriptor, &input, &context.caller.user_id);
+    let created = descriptor.store.create(context, object).await?;
+    Ok(shown(context, descriptor, &created, StatusCode::CREATED, true))
+}
+
+pub(crate) async fn update(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    id: &str,
+    body: Map<String, Value>,
+) -> Outcome {
+    if !descriptor.methods.update {
+        return Err(ApiError::method_not_allowed("PUT"));
+    }
+    let key = key_of(descriptor, id)?;
+    let input = input::check(descriptor, context.registry, &body, Operation::Update)?;
+    let replace = context.query_value("_replace") == Some("true");
+    let mut attempt = 1;
+    loop {
+        let mut stored = descriptor.store.get(context, &key).await?;
+        if let Some(validator) = &descriptor.validator {
+            validator.validate(context, &input, Some(&stored))?;
+        }
+        mapping::merge(descriptor, context.registry, &mut stored, &input, replace);
+        match descriptor.store.replace(context, &key, stored).await {
+            Ok(updated) => return Ok(shown(context, descriptor, &updated, StatusCode::OK, false)),
+            Err(error) if error.is_conflict() && attempt < UPDATE_ATTEMPTS_MAX => attempt += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+pub(crate) async fn delete(context: &Context<'_>, descriptor: &Descriptor, id: &str) -> Outcome {
+    if !descriptor.methods.delete {
+        return Err(ApiError::method_not_allowed("DELETE"));
+    }
+    let options = DeleteOptions {
+        propagation_policy: context.query_value("propagationPolicy").map(str::to_owned),
+        grace_period_seconds: context
+            .query_value("gracePeriodSeconds")
+            .and_then(|text| text.parse().ok()),
+    };
+    let key = key_of(descriptor, id)?;
+    match descriptor.store.delete(context, &key, &options).await? {
+        Some(stored) => Ok(shown(context, descriptor, &stored, StatusCode::OK, false)),
+        None => Ok(Answer::Empty(StatusCode::NO_CONTENT)),
+    }
+}
+
+/// `id`: of the resource; `None` for an action on the collection.
+pub(crate) async fn act(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    id: Option<&str>,
+    name: &str,
+    body: Map<String, Value>,
+) -> Outcome {
+    let actions = if id.is_some() { &descriptor.actions } else { &descriptor.collection_actions };
+    let action: &Action = actions
+        .iter()
+        .find(|action| action.name.eq_ignore_ascii_case(name))
+        .ok_or_else(|| ApiError::invalid_action(name))?;
+    let object = match id {
+        Some(id) => match descriptor.store.get(context, &key_of(descriptor, id)?).await {
+            Ok(object) => Some(object),
+            Err(error) if error.is_forbidden() => return Err(ApiError::no_such_id()),
+            Err(error) => return Err(error),
+        },
+        None => None,
+    };
+    if let Some(object) = &object
+        && !action.is_available(object, context.caller)
+    {
+        return Err(ApiError::action_not_available(name));
+    }
+    let input = match &action.input {
+        Some(kind) => input::check_struct(context.registry, &descriptor.version, kind, &body)?,
+        None => body,
+    };
+    let request = ActionRequest { context, descriptor, object: object.as_ref(), input };
+    Ok(match action.handler.run(request).await? {
+        ActionAnswer::Empty(status) => Answer::Empty(status),
+        ActionAnswer::Object(stored) => shown(context, descriptor, &stored, StatusCode::OK, false),
+        ActionAnswer::Struct { status, id, mut fields } => {
+            fields.insert("type".to_owned(), id.clone().into());
+            fields.insert("baseType".to_owned(), id.into());
+            Answer::Json(status, fields.into())
+        }
+        ActionAnswer::Raw(response) => Answer::Raw(response),
+    })
+}

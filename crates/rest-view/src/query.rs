@@ -1,0 +1,255 @@
+//! List options: filters, sort, page. Pure, over resources already shown.
+
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value, json};
+
+use crate::descriptor::Descriptor;
+use crate::field::{Field, FieldType};
+use crate::urls::encode;
+
+/// Resources per page unless asked otherwise.
+pub const PAGE_SIZE_DEFAULT: usize = 1_000;
+/// The largest page, also for `limit=-1`.
+pub const PAGE_SIZE_MAX: usize = 10_000;
+
+/// One condition on a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    pub field: String,
+    pub modifier: Modifier,
+    pub values: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modifier {
+    Eq,
+    Ne,
+    In,
+    NotIn,
+}
+
+impl Modifier {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Eq => "eq",
+            Self::Ne => "ne",
+            Self::In => "in",
+            Self::NotIn => "notin",
+        }
+    }
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Eq, Self::Ne, Self::In, Self::NotIn].into_iter().find(|m| m.as_str() == text)
+    }
+}
+
+/// What a list request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListQuery {
+    pub filters: Vec<Filter>,
+    pub sort: Option<String>,
+    pub descending: bool,
+    pub limit: usize,
+    /// Id of the first resource of the page.
+    pub marker: Option<String>,
+}
+
+impl ListQuery {
+    /// Names that match no filterable field are ignored, as clients send some.
+    pub fn parse(descriptor: &Descriptor, pairs: &[(String, String)]) -> Self {
+        let first =
+            |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let limit = match first("limit").and_then(|text| text.parse::<i64>().ok()) {
+            Some(-1) => PAGE_SIZE_MAX,
+            Some(limit) if limit > 0 => {
+                usize::try_from(limit).unwrap_or(PAGE_SIZE_MAX).min(PAGE_SIZE_MAX)
+            }
+            _ => PAGE_SIZE_DEFAULT,
+        };
+        let sort = first("sort")
+            .filter(|name| descriptor.filterable().any(|field| field.name == *name))
+            .map(str::to_owned);
+        Self {
+            filters: filters(descriptor, pairs),
+            sort,
+            descending: first("order").is_some_and(|order| order.eq_ignore_ascii_case("desc")),
+            limit,
+            marker: first("marker").filter(|marker| !marker.is_empty()).map(str::to_owned),
+        }
+    }
+
+    /// The value that `field` must have, when exactly one is possible.
+    pub fn equal_to(&self, field: &str) -> Option<&str> {
+        let wanted = |f: &&Filter| f.field == field && f.modifier == Modifier::Eq;
+        self.filters.iter().find(wanted).and_then(|f| f.values.first()).map(String::as_str)
+    }
+
+    pub fn matches(&self, descriptor: &Descriptor, fields: &Map<String, Value>) -> bool {
+        self.filters.iter().all(|filter| {
+            let default = descriptor.fields.get(&filter.field).and_then(|f| f.default.as_ref());
+            let value = fields.get(&filter.field).filter(|value| !value.is_null()).or(default);
+            let text = as_text(value);
+            match filter.modifier {
+                Modifier::Eq => text == filter.values[0],
+                Modifier::Ne => text != filter.values[0],
+                Modifier::In => filter.values.contains(&text),
+                Modifier::NotIn => !filter.values.contains(&text),
+            }
+        })
+    }
+
+    /// Order of two resources, each with its id. Equal keys go by id.
+    pub fn compare(
+        &self,
+        (id_a, a): (&str, &Map<String, Value>),
+        (id_b, b): (&str, &Map<String, Value>),
+    ) -> Ordering {
+        let by_field = match &self.sort {
+            Some(name) => as_text(a.get(name)).cmp(&as_text(b.get(name))),
+            None => Ordering::Equal,
+        };
+        let order = by_field.then_with(|| id_a.cmp(id_b));
+        if self.descending { order.reverse() } else { order }
+    }
+
+    /// First index and one past the last of the page, among ids in order.
+    pub fn page(&self, ids: &[&str]) -> (usize, usize) {
+        let start = self
+            .marker
+            .as_deref()
+            .and_then(|marker| ids.iter().position(|id| *id == marker))
+            .unwrap_or(0);
+        (start, ids.len().min(start + self.limit))
+    }
+
+    /// The `pagination` object.
+    pub fn pagination(&self, url: &PageUrl<'_>, ids: &[&str]) -> Value {
+        let (start, end) = self.page(ids);
+        let mut out = json!({"limit": self.limit, "total": ids.len()});
+        if start == 0 && end == ids.len() {
+            return out;
+        }
+        out["partial"] = true.into();
+        if let Some(marker) = &self.marker {
+            out["marker"] = marker.clone().into();
+        }
+        out["first"] = url.with("marker", None).into();
+        if end < ids.len() {
+            out["next"] = url.with("marker", Some(ids[end])).into();
+            let last = (ids.len() - 1) / self.limit * self.limit;
+            out["last"] = url.with("marker", Some(ids[last])).into();
+        }
+        if start > 0 {
+            let previous = start.saturating_sub(self.limit);
+            let marker = (previous > 0).then(|| ids[previous]);
+            out["previous"] = url.with("marker", marker).into();
+        }
+        out
+    }
+
+    /// The `sort` object.
+    pub fn sort_links(&self, descriptor: &Descriptor, url: &PageUrl<'_>) -> Value {
+        let order = |descending: bool| if descending { "desc" } else { "asc" };
+        let mut links = Map::new();
+        let is_text = |field: &&Field| matches!(field.kind, FieldType::String | FieldType::Enum);
+        for field in descriptor.filterable().filter(is_text) {
+            let target = url.sorted(&field.name, None);
+            links.insert(field.name.clone(), target.into());
+        }
+        let mut out = json!({"order": order(self.descending), "links": links});
+        let reverse = match &self.sort {
+            Some(name) => {
+                out["name"] = name.clone().into();
+                url.sorted(name, Some(order(!self.descending)))
+            }
+            None => url.with("order", Some(order(!self.descending))),
+        };
+        out["reverse"] = reverse.into();
+        out
+    }
+
+    /// The `filters` object: every filterable field, null or what was asked.
+    pub fn filters_shown(&self, descriptor: &Descriptor) -> Value {
+        let mut out = Map::new();
+        for field in descriptor.filterable() {
+            let asked: Vec<Value> = self
+                .filters
+                .iter()
+                .filter(|filter| filter.field == field.name)
+                .map(|f| json!({"modifier": f.modifier.as_str(), "value": f.values.join(",")}))
+                .collect();
+            let shown = if asked.is_empty() { Value::Null } else { asked.into() };
+            out.insert(field.name.clone(), shown);
+        }
+        out.into()
+    }
+}
+
+fn filters(descriptor: &Descriptor, pairs: &[(String, String)]) -> Vec<Filter> {
+    let mut filters: Vec<Filter> = Vec::new();
+    for (key, value) in pairs {
+        let Some((field, modifier)) = filter_of(descriptor, key) else { continue };
+        let same = |f: &&mut Filter| f.field == field && f.modifier == modifier;
+        match filters.iter_mut().find(same) {
+            // Only lists of alternatives take more than the first value.
+            Some(known) if matches!(modifier, Modifier::In | Modifier::NotIn) => {
+                known.values.push(value.clone());
+            }
+            Some(_) => {}
+            None => filters.push(Filter { field, modifier, values: vec![value.clone()] }),
+        }
+    }
+    filters
+}
+
+/// `name`, or `name_modifier` split at the last underscore.
+fn filter_of(descriptor: &Descriptor, key: &str) -> Option<(String, Modifier)> {
+    let field = |name: &str| descriptor.filterable().find(|field| field.name == name);
+    if let Some(found) = field(key) {
+        return Some((found.name.clone(), Modifier::Eq));
+    }
+    let (name, modifier) = key.rsplit_once('_')?;
+    let found = field(name)?;
+    let modifier = Modifier::parse(modifier)?;
+    found.kind.modifiers().contains(&modifier.as_str()).then(|| (found.name.clone(), modifier))
+}
+
+/// The string form that filters and sorts compare.
+fn as_text(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// The URL of the list as asked, to be varied.
+pub struct PageUrl<'a> {
+    /// Without the query.
+    pub url: &'a str,
+    pub pairs: &'a [(String, String)],
+}
+
+impl PageUrl<'_> {
+    /// With one parameter set, or left out.
+    pub fn with(&self, name: &str, value: Option<&str>) -> String {
+        self.varied(&[name], value.map(|value| (name, value)).into_iter().collect())
+    }
+    fn sorted(&self, field: &str, order: Option<&str>) -> String {
+        let mut added = vec![("sort", field)];
+        added.extend(order.map(|order| ("order", order)));
+        self.varied(&["sort", "order", "marker"], added)
+    }
+    fn varied(&self, without: &[&str], added: Vec<(&str, &str)>) -> String {
+        let kept = self.pairs.iter().filter(|(key, _)| !without.contains(&key.as_str()));
+        let pairs: Vec<String> = kept
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+            .chain(added)
+            .map(|(key, value)| format!("{}={}", encode(key), encode(value)))
+            .collect();
+        match pairs.as_slice() {
+            [] => self.url.to_owned(),
+            pairs => format!("{}?{}", self.url, pairs.join("&")),
+        }
+    }
+}

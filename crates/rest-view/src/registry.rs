@@ -1,0 +1,109 @@
+//! The API versions and the types in them. A snapshot; a change makes a new one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::descriptor::Descriptor;
+use crate::field::StructType;
+
+/// An API version: a path with the types below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiVersion {
+    pub group: String,
+    pub version: String,
+    /// `/v3`. A sub-context's ends with the type it hangs on: `/v3/cluster`.
+    pub path: String,
+    /// The version holds the types *inside* one resource of this type of the parent path.
+    pub parent_type: Option<String>,
+    /// Open without a login.
+    pub public: bool,
+}
+
+impl ApiVersion {
+    pub fn new(group: &str, version: &str, path: &str) -> Self {
+        let [group, version, path] = [group, version, path].map(str::to_owned);
+        Self { group, version, path, parent_type: None, public: false }
+    }
+    /// The types inside one resource of type `parent`.
+    pub fn inside(mut self, parent: &str) -> Self {
+        self.parent_type = Some(parent.to_owned());
+        self
+    }
+    pub fn public(mut self) -> Self {
+        self.public = true;
+        self
+    }
+}
+
+/// All versions and types.
+#[derive(Clone, Default)]
+pub struct Registry {
+    versions: Vec<ApiVersion>,
+    /// By version path and type id.
+    descriptors: BTreeMap<(String, String), Arc<Descriptor>>,
+    /// Embedded types by version path and id.
+    types: BTreeMap<(String, String), Arc<StructType>>,
+}
+
+impl Registry {
+    pub fn new(
+        versions: impl IntoIterator<Item = ApiVersion>,
+        descriptors: impl IntoIterator<Item = Descriptor>,
+    ) -> Self {
+        let versions = versions.into_iter().collect();
+        let mut registry = Self { versions, ..Self::default() };
+        for descriptor in descriptors {
+            registry.insert(descriptor);
+        }
+        registry
+    }
+    /// Adds a type, or replaces the one of the same id. Its embedded types come along.
+    pub fn insert(&mut self, descriptor: Descriptor) {
+        for kind in &descriptor.types {
+            self.insert_type(&descriptor.version, kind.clone());
+        }
+        let key = (descriptor.version.clone(), descriptor.id.clone());
+        self.descriptors.insert(key, Arc::new(descriptor));
+    }
+    pub fn insert_type(&mut self, version: &str, kind: StructType) {
+        self.types.insert((version.to_owned(), kind.id.clone()), Arc::new(kind));
+    }
+    /// Removes a type; its embedded types stay, others may use them.
+    pub fn remove(&mut self, version: &str, id: &str) {
+        self.descriptors.remove(&(version.to_owned(), id.to_owned()));
+    }
+    pub fn versions(&self) -> &[ApiVersion] {
+        &self.versions
+    }
+    pub fn version(&self, path: &str) -> Option<&ApiVersion> {
+        self.versions.iter().find(|version| version.path == path)
+    }
+    /// The version that holds the types inside resources of type `parent`.
+    pub fn version_inside(&self, parent_path: &str, parent: &str) -> Option<&ApiVersion> {
+        self.versions.iter().find(|version| {
+            version.parent_type.as_deref() == Some(parent)
+                && version.path.strip_prefix(parent_path).is_some_and(|rest| rest.starts_with('/'))
+        })
+    }
+    /// By id or plural, in any case of letters.
+    pub fn find(&self, version: &str, name: &str) -> Option<&Arc<Descriptor>> {
+        let mut of_version = self.descriptors.iter().filter(|((path, _), _)| path == version);
+        let found = of_version.find(|(_, descriptor)| {
+            descriptor.id.eq_ignore_ascii_case(name) || descriptor.plural.eq_ignore_ascii_case(name)
+        });
+        found.map(|(_, descriptor)| descriptor)
+    }
+    pub fn descriptors_of<'a>(
+        &'a self,
+        version: &'a str,
+    ) -> impl Iterator<Item = &'a Arc<Descriptor>> {
+        self.descriptors.iter().filter(move |((path, _), _)| path == version).map(|(_, d)| d)
+    }
+    pub fn types_of<'a>(&'a self, version: &'a str) -> impl Iterator<Item = &'a Arc<StructType>> {
+        self.types.iter().filter(move |((path, _), _)| path == version).map(|(_, kind)| kind)
+    }
+    /// An embedded type, as seen from `version`.
+    pub fn struct_type(&self, version: &str, id: &str) -> Option<&StructType> {
+        self.types.get(&(version.to_owned(), id.to_owned())).map(Arc::as_ref)
+    }
+}

@@ -1,0 +1,186 @@
+//! Object to view and back.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::world::{stored_widget, widget};
+use crate::input::{self, Operation};
+use crate::mapping::{merge, to_stored, to_view};
+use crate::{ApiVersion, Registry};
+
+fn registry() -> Registry {
+    Registry::new([ApiVersion::new("example.io", "v3", "/v3")], [widget()])
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("{other} is no object"),
+    }
+}
+
+#[test]
+fn a_stored_object_is_flattened_and_its_bookkeeping_dropped() {
+    let spec = json!({
+        "displayName": "One", "depotName": "d-1", "color": "red", "secret": "s", "pin": "1234",
+        "undeclared": true,
+    });
+    let view = to_view(&widget(), &registry(), &stored_widget("d-1", "w-1", spec), false);
+    insta::assert_json_snapshot!(view);
+    for gone in ["finalizers", "resourceVersion", "ownerReferences", "managedFields", "metadata"] {
+        assert!(!view.contains_key(gone), "{gone} is shown");
+    }
+}
+
+#[test]
+fn a_secret_is_shown_only_when_revealed_and_a_password_never() {
+    let stored = stored_widget("d-1", "w-1", json!({"secret": "s", "pin": "1234"}));
+    let listed = to_view(&widget(), &registry(), &stored, false);
+    assert!(!listed.contains_key("secret") && !listed.contains_key("pin"));
+    let created = to_view(&widget(), &registry(), &stored, true);
+    assert_eq!(created["secret"], "s");
+    assert!(!created.contains_key("pin"));
+}
+
+#[test]
+fn references_are_null_and_defaults_present_when_nothing_is_stored() {
+    let view = to_view(&widget(), &registry(), &json!({"metadata": {"name": "w"}}), false);
+    assert_eq!(view["ownerId"], Value::Null);
+    assert_eq!(view["namespaceId"], Value::Null);
+    assert_eq!(view["enabled"], true);
+    assert_eq!(view["weight"], 0);
+    assert!(!view.contains_key("color"));
+}
+
+#[test]
+fn a_new_object_has_its_creator_and_the_namespace_of_its_parent() {
+    let input = object(json!({"name": "One", "depotId": "x:d-1", "note": "hi",
+        "annotations": {"field.cattle.io/creatorId": "u-mallory", "a": "b"}}));
+    let stored = to_stored(&widget(), &input, "u-alice");
+    insta::assert_json_snapshot!(stored);
+}
+
+#[test]
+fn an_update_merges_embedded_types_and_replaces_maps_and_lists() {
+    let mut stored = stored_widget(
+        "d-1",
+        "w-1",
+        json!({
+            "displayName": "One", "color": "red",
+            "dimensions": {"height": 1, "width": 2, "depth": {"inner": 3, "outer": 4}},
+            "parts": {"a": 1, "b": 2}, "tags": ["x", "y"],
+        }),
+    );
+    let input = object(json!({
+        "color": null, "dimensions": {"width": 9, "depth": {"inner": 8}}, "parts": {"b": 3},
+        "tags": ["z"],
+    }));
+    merge(&widget(), &registry(), &mut stored, &input, false);
+    assert_eq!(
+        stored["spec"],
+        json!({
+            "displayName": "One",
+            "dimensions": {"height": 1, "width": 9, "depth": {"inner": 8, "outer": 4}},
+            "parts": {"b": 3}, "tags": ["z"],
+        })
+    );
+    assert_eq!(stored["metadata"]["resourceVersion"], "7");
+    assert_eq!(stored["status"]["count"], 2);
+}
+
+#[test]
+fn a_replace_removes_what_was_left_out_but_never_what_cannot_be_updated() {
+    let mut stored = stored_widget(
+        "d-1",
+        "w-1",
+        json!({
+            "displayName": "One", "depotName": "d-1", "color": "red", "tags": ["x"],
+        }),
+    );
+    merge(&widget(), &registry(), &mut stored, &object(json!({"name": "Two"})), true);
+    assert_eq!(
+        stored["spec"],
+        json!({
+            "displayName": "Two", "depotName": "d-1", "size": "small", "enabled": true, "weight": 0,
+        })
+    );
+}
+
+#[test]
+fn labels_and_annotations_are_replaced_except_the_protected_ones() {
+    let mut stored = stored_widget("d-1", "w-1", json!({}));
+    stored["metadata"]["labels"] = json!({"region": "north", "cattle.io/creator": "norman"});
+    let input = object(json!({
+        "labels": {"zone": "a", "cattle.io/creator": "mallory"},
+        "annotations": {"field.cattle.io/creatorId": "u-mallory", "field.cattle.io/other": "1"},
+    }));
+    merge(&widget(), &registry(), &mut stored, &input, false);
+    assert_eq!(stored["metadata"]["labels"], json!({"zone": "a", "cattle.io/creator": "norman"}));
+    assert_eq!(
+        stored["metadata"]["annotations"],
+        json!({
+            "field.cattle.io/creatorId": "u-bob", "field.cattle.io/note": "hello",
+            "field.cattle.io/other": "1",
+        })
+    );
+}
+
+fn widget_input() -> impl Strategy<Value = Value> {
+    let text = "[a-z][a-z0-9 ]{0,8}[a-z]";
+    let dimensions = (any::<i32>(), any::<i32>(), any::<i32>()).prop_map(
+        |(height, width, inner)| {
+            json!({"height": height, "width": width, "depth": {"inner": inner}})
+        },
+    );
+    let parts = prop::collection::btree_map("[a-z]{1,4}", any::<i32>(), 0..4);
+    let tags = prop::collection::vec(text, 0..4);
+    let one = (text, prop::option::of(text), prop::option::of(dimensions), parts, tags);
+    let two = (any::<bool>(), 0..=100i32, prop::option::of(text), "[a-z]{1,8}");
+    (one, two).prop_map(
+        |((name, color, dimensions, parts, tags), (enabled, weight, note, depot))| {
+            let mut input = json!({
+                "name": name, "depotId": depot, "parts": parts, "tags": tags, "enabled": enabled,
+                "weight": weight, "size": "large",
+            });
+            let optional = [
+                ("color", color.map(Value::from)),
+                ("dimensions", dimensions),
+                ("note", note.map(Value::from)),
+            ];
+            for (field, value) in optional {
+                if let Some(value) = value {
+                    input[field] = value;
+                }
+            }
+            input
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_goes_in_comes_out(input in widget_input()) {
+        let (descriptor, registry) = (widget(), registry());
+        let sent = object(input.clone());
+        let checked = input::check(&descriptor, &registry, &sent, Operation::Create).unwrap();
+        let stored = to_stored(&descriptor, &checked, "u-alice");
+        let view = to_view(&descriptor, &registry, &stored, false);
+        for (name, value) in object(input) {
+            prop_assert_eq!(&view[&name], &value, "{}", name);
+        }
+    }
+
+    #[test]
+    fn sending_the_view_back_keeps_spec_and_metadata(input in widget_input()) {
+        let (descriptor, registry) = (widget(), registry());
+        let checked =
+            input::check(&descriptor, &registry, &object(input), Operation::Create).unwrap();
+        let stored = to_stored(&descriptor, &checked, "u-alice");
+        let view = to_view(&descriptor, &registry, &stored, false);
+        let sent = input::check(&descriptor, &registry, &view, Operation::Update).unwrap();
+        let mut merged = stored.clone();
+        merge(&descriptor, &registry, &mut merged, &sent, false);
+        prop_assert_eq!(&merged["spec"], &stored["spec"]);
+        prop_assert_eq!(&merged["metadata"], &stored["metadata"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! Absolute URLs in answers, from what the request says about how it was reached.
+
+use http::HeaderMap;
+
+use crate::descriptor::Descriptor;
+
+/// Builds links. All of them begin with the scheme, host and prefix the caller used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Urls {
+    base: String,
+}
+
+impl Urls {
+    /// `base`: scheme, host and prefix, without a slash at the end.
+    pub fn new(base: &str) -> Self {
+        Self { base: base.trim_end_matches('/').to_owned() }
+    }
+
+    /// Scheme from `X-Forwarded-Proto`, else https; host from `X-API-Host`, the first
+    /// `X-Forwarded-Host`, `Host`, or the URI's authority (HTTP/2); prefix from
+    /// `X-API-URL-Prefix`. Values that could not stand in a URL are not used.
+    pub fn of_request(headers: &HeaderMap, uri: &http::Uri) -> Self {
+        let text = |name: &str| {
+            let value = headers.get(name)?.to_str().ok()?;
+            let first = value.split(',').next().unwrap_or_default().trim();
+            (!first.is_empty()).then(|| first.to_owned())
+        };
+        let scheme = match text("x-forwarded-proto").as_deref() {
+            Some("http" | "ws") => "http",
+            Some("https" | "wss") => "https",
+            _ => uri.scheme_str().filter(|scheme| *scheme == "http").unwrap_or("https"),
+        };
+        let host = ["x-api-host", "x-forwarded-host", "host"]
+            .into_iter()
+            .filter_map(text)
+            .find(|host| is_host(host))
+            .or_else(|| uri.authority().map(ToString::to_string))
+            .unwrap_or_else(|| "localhost".to_owned());
+        let prefix = text("x-api-url-prefix")
+            .filter(|prefix| prefix.starts_with('/') && is_path(prefix))
+            .unwrap_or_default();
+        Self::new(&format!("{scheme}://{host}{prefix}"))
+    }
+
+    /// Scheme, host and prefix.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+    pub fn path(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+    /// Collections use the lower-cased plural, as clients expect.
+    pub fn collection(&self, descriptor: &Descriptor) -> String {
+        format!("{}{}/{}", self.base, descriptor.version, descriptor.plural.to_lowercase())
+    }
+    /// Resources keep the plural's camel case.
+    pub fn resource(&self, descriptor: &Descriptor, id: &str) -> String {
+        format!("{}{}/{}/{}", self.base, descriptor.version, descriptor.plural, encode(id))
+    }
+    pub fn action(&self, target: &str, action: &str) -> String {
+        format!("{target}?action={}", encode(action))
+    }
+}
+
+fn is_host(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b))
+}
+
+fn is_path(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~/".contains(&b))
+}
+
+/// Percent-encodes what may not stand in a path segment or query value; `:` stays, ids hold it.
+pub fn encode(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
+            out.push(byte as char);
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// Decodes percent signs, and `+` as a blank when `plus` (queries). Broken escapes stay as text.
+pub fn decode(text: &str, plus: bool) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = |i: usize| bytes.get(i).and_then(|b| (*b as char).to_digit(16));
+        match bytes[at] {
+            b'%' => match (hex(at + 1), hex(at + 2)) {
+                (Some(high), Some(low)) => {
+                    out.push((high * 16 + low) as u8);
+                    at += 2;
+                }
+                _ => out.push(b'%'),
+            },
+            b'+' if plus => out.push(b' '),
+            byte => out.push(byte),
+        }
+        at += 1;
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Query pairs in order. A key without `=` has the empty value.
+pub fn query_pairs(query: &str) -> Vec<(String, String)> {
+    query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(key, true), decode(value, true))
+        })
+        .collect()
+}

@@ -1,0 +1,314 @@
+//! The entry: one request in, one answer out.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::answer::{Answer, body_of, format_of};
+use crate::browser::{self, Verdict};
+use crate::collection;
+use crate::context::{Caller, Context, Presentation};
+use crate::descriptor::Descriptor;
+use crate::error::ApiError;
+use crate::field::StructType;
+use crate::operations::{self, Narrowed};
+use crate::registry::{ApiVersion, Registry};
+use crate::route::{Route, Target, route};
+use crate::schema;
+use crate::urls::{Urls, query_pairs};
+
+pub use crate::answer::BODY_SIZE_MAX;
+
+/// The view over a set of types, which may change while it runs.
+pub struct RestView {
+    registry: ArcSwap<Registry>,
+}
+
+impl RestView {
+    pub fn new(
+        versions: impl IntoIterator<Item = ApiVersion>,
+        descriptors: impl IntoIterator<Item = Descriptor>,
+    ) -> Self {
+        Self { registry: ArcSwap::from_pointee(Registry::new(versions, descriptors)) }
+    }
+
+    /// Adds or replaces a type for requests that begin from now on.
+    pub fn register(&self, descriptor: Descriptor) {
+        self.change(|registry| registry.insert(descriptor.clone()));
+    }
+    /// Adds or replaces an embedded type.
+    pub fn register_type(&self, version: &str, kind: StructType) {
+        self.change(|registry| registry.insert_type(version, kind.clone()));
+    }
+    /// Removes a type.
+    pub fn unregister(&self, version: &str, id: &str) {
+        self.change(|registry| registry.remove(version, id));
+    }
+    fn change(&self, change: impl Fn(&mut Registry)) {
+        self.registry.rcu(|current| {
+            let mut next = Registry::clone(current);
+            change(&mut next);
+            next
+        });
+    }
+    /// The types as they are now.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.registry.load_full()
+    }
+
+    /// Whether the path belongs to the view; others are 404 here.
+    pub fn serves(&self, path: &str) -> bool {
+        route(&self.registry(), path).is_some()
+    }
+
+    /// A stored object of type `id` in `/v3`, as lists and gets show it. `None`: no such type.
+    pub fn present(
+        &self,
+        id: &str,
+        stored: &Value,
+        caller: &Caller,
+        urls: &Urls,
+        now: Timestamp,
+    ) -> Option<Value> {
+        let registry = self.registry();
+        let descriptor = registry.find("/v3", id)?;
+        let presentation =
+            Presentation { caller, urls, registry: &registry, now, action_links: false };
+        let resource = collection::resource(&presentation, descriptor, stored, false);
+        Some(collection::to_json(&presentation, descriptor, resource))
+    }
+
+    /// Answers one request.
+    ///
+    /// - `caller`: as authenticated; [`Caller::anonymous`] reaches public versions and ids only.
+    /// - `client`: acts as the caller. All reads and writes of Kubernetes objects use it.
+    ///
+    /// The body is bounded by [`BODY_SIZE_MAX`]; stop reading beyond that. Never fails: errors are
+    /// answers. Dropping the future may leave a write done.
+    pub async fn handle(
+        &self,
+        request: Request<Bytes>,
+        caller: &Caller,
+        client: &kube::Client,
+    ) -> Response<Bytes> {
+        let registry = self.registry();
+        let (parts, body) = request.into_parts();
+        let query = query_pairs(parts.uri.query().unwrap_or_default());
+        let urls = Urls::of_request(&parts.headers, &parts.uri);
+        let presentation = Presentation {
+            caller,
+            urls: &urls,
+            registry: &registry,
+            now: Timestamp::now(),
+            action_links: parts.headers.contains_key("x-api-action-links"),
+        };
+        let context = Context { presentation, client, headers: &parts.headers, query: &query };
+        let format = format_of(&parts.headers, context.query_value("_format"));
+        let method = effective_method(&parts.method, &context);
+        let verdict = browser::check(&parts.headers, &query, [&parts.method, &method]);
+        let Some(route) = route(&registry, parts.uri.path()) else {
+            let error = ApiError::not_found(format!("no such path \"{}\"", parts.uri.path()));
+            return Answer::from(error).finish(format, None, &Verdict::Nothing);
+        };
+        let schemas_url = urls.path(&format!("{}/schemas", route.schemas_path));
+        let (outcome, verdict) = match verdict {
+            Ok(verdict) => {
+                let call =
+                    Call { context: &context, route: &route, method, path: parts.uri.path() };
+                (call.run(&parts.headers, &body).await, verdict)
+            }
+            Err(error) => (Err(error), Verdict::Nothing),
+        };
+        let answer = outcome.unwrap_or_else(Answer::from);
+        answer.finish(format, Some(&schemas_url), &verdict)
+    }
+}
+
+/// `_method` overrides; `action=remove` is a DELETE.
+fn effective_method(sent: &Method, context: &Context<'_>) -> Method {
+    if *sent == Method::POST && context.query_value("action") == Some("remove") {
+        return Method::DELETE;
+    }
+    match context.query_value("_method").map(str::to_ascii_uppercase).as_deref() {
+        Some("GET") => Method::GET,
+        Some("POST") => Method::POST,
+        Some("PUT") => Method::PUT,
+        Some("DELETE") => Method::DELETE,
+        _ => sent.clone(),
+    }
+}
+
+struct Call<'a> {
+    context: &'a Context<'a>,
+    route: &'a Route,
+    method: Method,
+    path: &'a str,
+}
+
+impl Call<'_> {
+    async fn run(&self, headers: &HeaderMap, body: &Bytes) -> Result<Answer, ApiError> {
+        if self.context.caller.is_anonymous() && !self.is_public() {
+            return Err(ApiError::unauthenticated());
+        }
+        let bound = self.context.caller.token_cluster.as_deref();
+        if bound.is_some_and(|bound| !self.is_within(bound)) {
+            return Err(ApiError::unauthenticated());
+        }
+        let is_read = self.method == Method::GET;
+        match &self.route.target {
+            Target::Collection(descriptor) => self.collection(descriptor, headers, body).await,
+            Target::Resource { descriptor, id } => {
+                self.resource(descriptor, id, headers, body).await
+            }
+            Target::Unknown(name) => {
+                Err(ApiError::not_found(format!("failed to find schema {name}")))
+            }
+            _ if !is_read => Err(ApiError::method_not_allowed(self.method.as_str())),
+            Target::Root => Ok(self.root()),
+            Target::Schemas => Ok(self.schemas()),
+            Target::Schema(name) => self.schema(name),
+            Target::Link { link, .. } => {
+                Err(ApiError::not_found(format!("failed to find link {link}")))
+            }
+            Target::Subscribe => Err(ApiError::new(
+                501,
+                "NotImplemented",
+                "the change feed is not available yet; list again to see changes",
+            )),
+        }
+    }
+
+    fn is_public(&self) -> bool {
+        let by_id = match &self.route.target {
+            Target::Resource { descriptor, id } => {
+                self.method == Method::GET && descriptor.public_ids.contains(id)
+            }
+            _ => false,
+        };
+        self.route.version.public || by_id
+    }
+
+    /// Whether the path is about one resource with a sub-context, the one with id `bound`, or about
+    /// something inside it. What is public is open to everybody.
+    fn is_within(&self, bound: &str) -> bool {
+        let Route { version, inside, target, .. } = self.route;
+        match (inside, target) {
+            _ if version.public => true,
+            (Some((_, id)), _) => id == bound,
+            (None, Target::Resource { descriptor, id } | Target::Link { descriptor, id, .. }) => {
+                let registry = self.context.registry;
+                id == bound && registry.version_inside(&version.path, &descriptor.id).is_some()
+            }
+            _ => false,
+        }
+    }
+
+    async fn collection(
+        &self,
+        descriptor: &Descriptor,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Answer, ApiError> {
+        let narrowed = self.narrowed(descriptor)?;
+        match self.method {
+            Method::GET => {
+                let url = self.context.urls.path(self.path.trim_end_matches('/'));
+                operations::list(self.context, descriptor, narrowed.as_ref(), &url).await
+            }
+            Method::POST => {
+                let body = body_of(headers, body)?;
+                match self.context.query_value("action") {
+                    Some(name) => operations::act(self.context, descriptor, None, name, body).await,
+                    None => {
+                        let narrowed = narrowed.as_ref();
+                        operations::create(self.context, descriptor, body, narrowed).await
+                    }
+                }
+            }
+            _ => Err(ApiError::method_not_allowed(self.method.as_str())),
+        }
+    }
+
+    async fn resource(
+        &self,
+        descriptor: &Descriptor,
+        id: &str,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Result<Answer, ApiError> {
+        if let Some(narrowed) = self.narrowed(descriptor)? {
+            operations::require(self.context, descriptor, id, &narrowed).await?;
+        }
+        match self.method {
+            Method::GET => operations::get(self.context, descriptor, id).await,
+            Method::PUT => {
+                let body = body_of(headers, body)?;
+                operations::update(self.context, descriptor, id, body).await
+            }
+            Method::DELETE => operations::delete(self.context, descriptor, id).await,
+            Method::POST => {
+                let body = body_of(headers, body)?;
+                let Some(name) = self.context.query_value("action") else {
+                    return Err(ApiError::method_not_allowed("POST"));
+                };
+                operations::act(self.context, descriptor, Some(id), name, body).await
+            }
+            _ => Err(ApiError::method_not_allowed(self.method.as_str())),
+        }
+    }
+
+    /// Below one resource, a type of the outer version is narrowed by the field that refers to it.
+    fn narrowed(&self, descriptor: &Descriptor) -> Result<Option<Narrowed>, ApiError> {
+        let Some((parent, id)) = &self.route.inside else { return Ok(None) };
+        let mut fields = descriptor.references_to(parent).filter(|name| *name != "creatorId");
+        match fields.next() {
+            Some(field) => Ok(Some(Narrowed { field: field.to_owned(), id: id.clone() })),
+            None => Err(ApiError::not_found(format!("failed to find schema {}", descriptor.id))),
+        }
+    }
+
+    fn root(&self) -> Answer {
+        let version = &self.route.version;
+        let urls = self.context.urls;
+        let own = urls.path(&self.route.schemas_path);
+        let mut links =
+            json!({"self": own, "root": urls.path("/"), "schemas": format!("{own}/schemas")});
+        for descriptor in self.context.registry.descriptors_of(&version.path) {
+            if descriptor.methods.list {
+                links[&descriptor.plural] =
+                    format!("{own}/{}", descriptor.plural.to_lowercase()).into();
+            }
+        }
+        let body = json!({
+            "type": "apiRoot",
+            "baseType": "apiRoot",
+            "id": Value::Null,
+            "apiVersion": {
+                "group": version.group, "version": version.version, "path": version.path,
+            },
+            "links": links,
+        });
+        Answer::Json(StatusCode::OK, body)
+    }
+
+    fn schemas(&self) -> Answer {
+        let Presentation { registry, urls, .. } = &self.context.presentation;
+        let path = &self.route.schemas_path;
+        let schemas = schema::all(registry, &self.route.version, path, urls);
+        let url = urls.path(&format!("{path}/schemas"));
+        Answer::Json(StatusCode::OK, collection::envelope("schema", &url, schemas).into())
+    }
+
+    fn schema(&self, name: &str) -> Result<Answer, ApiError> {
+        let Presentation { registry, urls, .. } = &self.context.presentation;
+        let path = &self.route.schemas_path;
+        let found = schema::one(registry, &self.route.version, path, urls, name);
+        let found =
+            found.ok_or_else(|| ApiError::not_found(format!("failed to find schema {name}")))?;
+        Ok(Answer::Json(StatusCode::OK, found))
+    }
+}
