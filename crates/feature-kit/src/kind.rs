@@ -1,0 +1,187 @@
+//! The rules of a kind at admission: defaults, validation, what needs the asker or other objects.
+//!
+//! The server hooks these into its API server; the same functions can stand behind an admission
+//! webhook when the management API is somebody else's. Order on a write: [`KindRules::prepare`],
+//! [`KindRules::validate`], then [`KindRules::admit`].
+
+use std::sync::Arc;
+
+use api_management::kind::{Kind, Rules};
+use api_management::{Scope, keys};
+use api_meta::object::ObjectExt;
+use api_meta::status::{Cause, Status};
+use futures::future::BoxFuture;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::{Value, json};
+
+use crate::controller::GROUP_CONTROLLERS;
+
+/// Which write is reviewed. Writes of status are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+/// One write under review.
+pub struct Review<'a> {
+    pub operation: Operation,
+    /// Name of the asker's identity: a user id, or `system:…`.
+    pub user: &'a str,
+    pub groups: &'a [String],
+    pub namespace: &'a str,
+    /// Empty while the API server has yet to make one up.
+    pub name: &'a str,
+    pub dry_run: bool,
+    /// The object as it is to be stored; absent on delete.
+    pub object: Option<&'a Value>,
+    /// The object as it is stored; absent on create.
+    pub old: Option<&'a Value>,
+}
+
+/// Rules that need other objects. Must not write anything.
+pub trait Admit: Send + Sync + 'static {
+    /// # Errors
+    /// The refusal, as the asker will read it.
+    fn admit<'a>(&'a self, review: &'a Review<'a>) -> BoxFuture<'a, Result<(), Status>>;
+}
+
+type Prepare = fn(&mut Value);
+type Validate = fn(&Value, Option<&Value>) -> Vec<Cause>;
+
+/// All rules of one kind.
+#[derive(Clone)]
+pub struct KindRules {
+    pub group: &'static str,
+    pub kind: &'static str,
+    pub plural: &'static str,
+    pub namespaced: bool,
+    pub crd: fn() -> CustomResourceDefinition,
+    /// Put on at creation, so that no controller needs the right to.
+    pub finalizers: &'static [&'static str],
+    default: Prepare,
+    validate: Validate,
+    admit: Option<Arc<dyn Admit>>,
+}
+
+impl KindRules {
+    pub fn of<K: Rules>() -> Self {
+        Self {
+            group: api_management::GROUP,
+            kind: K::KIND,
+            plural: K::PLURAL,
+            namespaced: K::SCOPE == Scope::Namespaced,
+            crd: <K as Kind>::crd,
+            finalizers: &[],
+            default: K::fill_defaults,
+            validate: validate::<K>,
+            admit: None,
+        }
+    }
+    pub fn finalizers(mut self, finalizers: &'static [&'static str]) -> Self {
+        self.finalizers = finalizers;
+        self
+    }
+    pub fn admit_with(mut self, admit: Arc<dyn Admit>) -> Self {
+        self.admit = Some(admit);
+        self
+    }
+
+    /// Fills in defaults, says who created a new object, and puts the kind's finalizers on it.
+    /// Idempotent. `user` is the asker.
+    pub fn prepare(
+        &self,
+        operation: Operation,
+        user: &str,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) {
+        (self.default)(object);
+        if operation == Operation::Create {
+            for finalizer in self.finalizers {
+                add_finalizer(object, finalizer);
+            }
+        }
+        let creator = match old {
+            Some(old) => old.annotation(keys::CREATOR_ID).map(str::to_owned),
+            None if is_person(user) => Some(user.to_owned()),
+            None => object.annotation(keys::CREATOR_ID).map(str::to_owned),
+        };
+        if let Some(creator) = creator {
+            let annotations = object.meta_mut().entry("annotations").or_insert_with(|| json!({}));
+            if let Some(map) = annotations.as_object_mut() {
+                map.insert(keys::CREATOR_ID.to_owned(), creator.into());
+            }
+        }
+    }
+
+    /// Every violation of the kind's own rules. Pure.
+    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        (self.validate)(object, old)
+    }
+
+    /// Rules that need the asker or other objects.
+    ///
+    /// # Errors
+    /// The refusal, as the asker will read it.
+    pub async fn admit(&self, review: &Review<'_>) -> Result<(), Status> {
+        self.keep_controllers_off_spec(review)?;
+        match &self.admit {
+            Some(admit) => admit.admit(review).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Controllers may take finalizers off an object of ours and change nothing else of it: what is
+    /// wanted is for people to say.
+    fn keep_controllers_off_spec(&self, review: &Review<'_>) -> Result<(), Status> {
+        let controller = review.groups.iter().any(|group| group == GROUP_CONTROLLERS);
+        let (true, Operation::Update) = (controller, review.operation) else { return Ok(()) };
+        let (Some(object), Some(old)) = (review.object, review.old) else { return Ok(()) };
+        if without_lifecycle(object) == without_lifecycle(old) {
+            return Ok(());
+        }
+        let message = format!(
+            "\"{}\" is a controller and may change only the status and finalizers of this kind",
+            review.user
+        );
+        Err(Status::forbidden(self.group, self.plural, review.name, &message))
+    }
+}
+
+/// The object without what the API server or a finalizing controller may change.
+fn without_lifecycle(object: &Value) -> Value {
+    let mut object = object.clone();
+    for field in ["finalizers", "resourceVersion", "managedFields", "generation"] {
+        object.remove_meta(field);
+    }
+    if let Some(map) = object.as_object_mut() {
+        map.remove("status");
+    }
+    object
+}
+
+fn add_finalizer(object: &mut Value, finalizer: &str) {
+    let finalizers = object.meta_mut().entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(list) = finalizers.as_array_mut()
+        && !list.iter().any(|present| present == finalizer)
+    {
+        list.push(finalizer.into());
+    }
+}
+
+/// Whether the identity is a user of ours rather than a part of some system.
+fn is_person(user: &str) -> bool {
+    !user.is_empty() && !user.contains(':')
+}
+
+fn validate<K: Rules>(object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    let new = match serde_json::from_value::<K>(object.clone()) {
+        Ok(new) => new,
+        Err(error) => return vec![Cause::new("FieldValueTypeInvalid", "", error.to_string())],
+    };
+    // What is stored was decodable once; if it no longer is, only the new object can be judged.
+    let old = old.and_then(|old| serde_json::from_value::<K>(old.clone()).ok());
+    new.validate(old.as_ref())
+}

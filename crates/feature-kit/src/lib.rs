@@ -1,0 +1,34 @@
+//! What a feature is: the value that each feature crate hands to the server.
+//!
+//! A [`Feature`] names its kinds with their rules ([`kind`]), what must be there from the start
+//! ([`seed`]), its controllers with the rights of their identities ([`controller`]), its kinds in the
+//! REST view ([`view`]), and the HTTP paths it answers ([`route`]). The server composes features from
+//! these alone; [`runtime`] starts their controllers. Nothing here does anything by itself. Start at
+//! [`Feature`].
+
+pub mod access;
+pub mod connections;
+pub mod context;
+pub mod controller;
+pub mod feature;
+pub mod kind;
+pub mod rbac;
+pub mod route;
+pub mod runtime;
+pub mod seed;
+pub mod settings;
+pub mod view;
+
+pub use access::{AccessResolver, Membership};
+pub use connections::{ClusterConnections, ClusterEvent, NoConnections};
+pub use context::{Clients, ManagementContext};
+pub use controller::{ControllerIdentity, DownstreamSpec, ManagementSpec};
+pub use feature::Feature;
+pub use kind::{Admit, KindRules, Operation, Review};
+pub use route::{Caller, Handler, Request, Response, Route};
+pub use seed::{Seed, SeedMode};
+pub use settings::Settings;
+pub use view::ViewSpec;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Rights as data: rules in few words, and the objects that give them to controllers.
+
+use std::collections::BTreeMap;
+
+use api_management::PolicyRule;
+use api_management::keys;
+use k8s_openapi::api::rbac::v1::{
+    ClusterRole, ClusterRoleBinding, PolicyRule as KubeRule, Role, RoleBinding, RoleRef, Subject,
+};
+use kube::api::ObjectMeta;
+
+use crate::controller::ControllerIdentity;
+
+const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+
+fn texts(list: &[&str]) -> Vec<String> {
+    list.iter().map(|&text| text.to_owned()).collect()
+}
+
+/// A rule on resources of one group.
+pub fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
+    PolicyRule {
+        api_groups: texts(&[group]),
+        resources: texts(resources),
+        verbs: texts(verbs),
+        ..PolicyRule::default()
+    }
+}
+
+/// A rule on resources of `management.cattle.io`.
+pub fn ours(resources: &[&str], verbs: &[&str]) -> PolicyRule {
+    rule(api_management::GROUP, resources, verbs)
+}
+
+/// As Kubernetes has it.
+pub fn to_kube(rule: &PolicyRule) -> KubeRule {
+    let some = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
+    KubeRule {
+        api_groups: some(&rule.api_groups),
+        resources: some(&rule.resources),
+        resource_names: some(&rule.resource_names),
+        non_resource_urls: some(&rule.non_resource_urls),
+        verbs: rule.verbs.clone(),
+    }
+}
+
+pub fn role_ref(kind: &str, name: &str) -> RoleRef {
+    RoleRef { api_group: Some(RBAC_GROUP.to_owned()), kind: kind.to_owned(), name: name.to_owned() }
+}
+
+/// A subject of kind `User` or `Group`.
+pub fn subject(kind: &str, name: &str) -> Subject {
+    Subject {
+        api_group: Some(RBAC_GROUP.to_owned()),
+        kind: kind.to_owned(),
+        name: name.to_owned(),
+        namespace: None,
+    }
+}
+
+/// The role of a controller's identity and its binding, both named as the identity.
+///
+/// The same name used twice adds up: give all rules of one name together.
+pub fn controller_objects(identity: &ControllerIdentity) -> (ClusterRole, ClusterRoleBinding) {
+    let labels = BTreeMap::from([(keys::BOOTSTRAPPING.to_owned(), "controller".to_owned())]);
+    let metadata =
+        ObjectMeta { name: Some(identity.user()), labels: Some(labels), ..ObjectMeta::default() };
+    let role = ClusterRole {
+        metadata: metadata.clone(),
+        rules: Some(identity.rules.iter().map(to_kube).collect()),
+        aggregation_rule: None,
+    };
+    let binding = ClusterRoleBinding {
+        metadata,
+        role_ref: role_ref("ClusterRole", &identity.user()),
+        subjects: Some(vec![subject("User", &identity.user())]),
+    };
+    (role, binding)
+}
+
+/// The roles of a controller's identity inside single namespaces, and their bindings.
+pub fn namespaced_objects(identity: &ControllerIdentity) -> Vec<(Role, RoleBinding)> {
+    let mut by_namespace: BTreeMap<&str, Vec<KubeRule>> = BTreeMap::new();
+    for (namespace, rule) in &identity.rules_within {
+        by_namespace.entry(namespace).or_default().push(to_kube(rule));
+    }
+    let objects = by_namespace.into_iter().map(|(namespace, rules)| {
+        let labels = BTreeMap::from([(keys::BOOTSTRAPPING.to_owned(), "controller".to_owned())]);
+        let metadata = ObjectMeta {
+            name: Some(identity.user()),
+            namespace: Some(namespace.to_owned()),
+            labels: Some(labels),
+            ..ObjectMeta::default()
+        };
+        let role = Role { metadata: metadata.clone(), rules: Some(rules) };
+        let binding = RoleBinding {
+            metadata,
+            role_ref: role_ref("Role", &identity.user()),
+            subjects: Some(vec![subject("User", &identity.user())]),
+        };
+        (role, binding)
+    });
+    objects.collect()
+}
+
+/// What the identity that watches for all controllers may do: read what they look at.
+pub fn reflector_identity() -> ControllerIdentity {
+    let read = ["get", "list", "watch"];
+    ControllerIdentity::new(
+        crate::controller::REFLECTORS,
+        vec![
+            ours(&["*"], &read),
+            rule("", &["namespaces"], &read),
+            rule(RBAC_GROUP, &["clusterroles", "clusterrolebindings"], &read),
+            rule(RBAC_GROUP, &["roles", "rolebindings"], &read),
+        ],
+    )
+}

@@ -1,0 +1,168 @@
+//! Brings features to life: seeds their objects, gives their identities rights, runs their controllers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use controller::ensure;
+use controller::{DownstreamSets, ReconcileError};
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use kube::{Api, Client};
+use tokio::sync::broadcast;
+use tokio::task::JoinSet;
+
+use crate::context::ManagementContext;
+use crate::controller::ControllerIdentity;
+use crate::feature::Feature;
+use crate::rbac;
+
+/// How long a controller that ended by itself rests before it is started again.
+const RESTART_DELAY: Duration = Duration::from_secs(1);
+/// Objects put there at once at the start.
+const SEEDS_AT_ONCE: usize = 32;
+
+/// All identities that features act under, each once, with all its rules.
+pub fn identities(features: &[Feature]) -> Vec<ControllerIdentity> {
+    let mut all: BTreeMap<&str, ControllerIdentity> = BTreeMap::new();
+    let management = features.iter().flat_map(|f| f.management.iter().map(|spec| &spec.identity));
+    let downstream = features.iter().flat_map(|f| f.downstream.iter().map(|spec| &spec.identity));
+    let views = features.iter().flat_map(|f| f.views.iter().filter_map(|v| v.identity.as_ref()));
+    let others = features.iter().flat_map(|feature| &feature.identities);
+    let reflectors = rbac::reflector_identity();
+    let named = management.chain(downstream).chain(views).chain(others).chain([&reflectors]);
+    for identity in named {
+        let new = || ControllerIdentity::new(identity.name, Vec::new());
+        let merged = all.entry(identity.name).or_insert_with(new);
+        for rule in &identity.rules {
+            if !merged.rules.contains(rule) {
+                merged.rules.push(rule.clone());
+            }
+        }
+        for rule in &identity.rules_within {
+            if !merged.rules_within.contains(rule) {
+                merged.rules_within.push(rule.clone());
+            }
+        }
+    }
+    all.into_values().collect()
+}
+
+/// Gives the identity that watches for all controllers its rights. Before the first watch begins, or that
+/// comes back late.
+///
+/// # Errors
+/// The API refused.
+pub async fn allow_watching(client: &Client) -> Result<(), ReconcileError> {
+    let (role, binding) = rbac::controller_objects(&rbac::reflector_identity());
+    ensure::like(&Api::all(client.clone()), &role).await?;
+    ensure::like(&Api::all(client.clone()), &binding).await.map(drop)
+}
+
+/// Puts the rights of all identities and the seeds of all features there. The kinds must be served.
+/// Idempotent. `client` may do everything.
+///
+/// # Errors
+/// The first object that could not be put, by name.
+pub async fn seed(features: &[Feature], client: &Client) -> Result<(), ReconcileError> {
+    type Put<'a> = BoxFuture<'a, Result<(), ReconcileError>>;
+    let identities = identities(features);
+    let mut puts: Vec<Put<'_>> = Vec::new();
+    for identity in &identities {
+        let (role, binding) = rbac::controller_objects(identity);
+        puts.push(Box::pin(async move {
+            ensure::like(&Api::all(client.clone()), &role).await?;
+            ensure::like(&Api::all(client.clone()), &binding).await.map(drop)
+        }));
+    }
+    for seed in features.iter().flat_map(|feature| &feature.seeds) {
+        puts.push(Box::pin(async move { seed.put(client).await.map(drop) }));
+    }
+    put_all(puts).await?;
+    let mut inside: Vec<Put<'_>> = Vec::new();
+    for (role, binding) in identities.iter().flat_map(rbac::namespaced_objects) {
+        let namespace = role.metadata.namespace.clone().unwrap_or_default();
+        inside.push(Box::pin(async move {
+            ensure::like(&Api::namespaced(client.clone(), &namespace), &role).await?;
+            ensure::like(&Api::namespaced(client.clone(), &namespace), &binding).await.map(drop)
+        }));
+    }
+    put_all(inside).await
+}
+
+/// Many at once, so that a store that commits in groups does so.
+async fn put_all(
+    puts: Vec<BoxFuture<'_, Result<(), ReconcileError>>>,
+) -> Result<(), ReconcileError> {
+    let mut running = futures::stream::iter(puts).buffer_unordered(SEEDS_AT_ONCE);
+    while let Some(result) = running.next().await {
+        result?;
+    }
+    Ok(())
+}
+
+/// Runs the controllers of all features until `context.scope.stop`. One that ends or panics is started
+/// again.
+pub async fn run(features: &[Feature], context: ManagementContext) {
+    let mut tasks = JoinSet::new();
+    for spec in features.iter().flat_map(|feature| &feature.management) {
+        let (spec, context) = (spec.clone(), context.clone());
+        tasks.spawn(async move {
+            let stop = context.scope.stop.clone();
+            while !stop.is_cancelled() {
+                let client = context.clients.controller(&spec.identity);
+                let run = tokio::spawn((spec.start)(context.clone(), client));
+                if let Err(error) = run.await
+                    && error.is_panic()
+                {
+                    tracing::error!(controller = spec.identity.name, "controller panicked");
+                }
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = tokio::time::sleep(RESTART_DELAY) => {}
+                }
+            }
+        });
+    }
+    let members = features.iter().flat_map(|feature| &feature.downstream);
+    let members: Vec<_> = members
+        .map(|spec| (spec.build)(&context, context.clients.controller(&spec.identity)))
+        .collect();
+    let scope = &context.scope;
+    let sets = DownstreamSets::new(members, scope.controllers.clone(), scope.stop.clone());
+    tasks.spawn(follow_connections(context, Arc::new(sets)));
+    while tasks.join_next().await.is_some() {}
+}
+
+/// Keeps one set of downstream controllers running for each connected cluster.
+async fn follow_connections(context: ManagementContext, sets: Arc<DownstreamSets>) {
+    let clusters = context.scope.reflectors.get::<ClusterNames>();
+    let mut events = context.connections.events();
+    clusters.synced().await;
+    // A client outlives changes of its endpoint: a report or a second session is no reason to begin
+    // anew.
+    let look = |cluster: &str| match context.connections.client(cluster) {
+        Some(client) if !sets.is_running(cluster) => sets.start(cluster, &client),
+        Some(_) => {}
+        None => sets.stop(cluster),
+    };
+    clusters.for_each(|key, _| look(&key.name));
+    loop {
+        let event = tokio::select! {
+            () = context.scope.stop.cancelled() => return,
+            event = events.recv() => event,
+        };
+        match event {
+            Ok(event) => look(&event.cluster),
+            Err(broadcast::error::RecvError::Lagged(_)) => {
+                clusters.for_each(|key, _| look(&key.name));
+            }
+            Err(broadcast::error::RecvError::Closed) => {
+                context.scope.stop.cancelled().await;
+                return;
+            }
+        }
+    }
+}
+
+type ClusterNames = controller::Whole<api_management::Cluster>;

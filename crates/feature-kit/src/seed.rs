@@ -1,0 +1,63 @@
+//! Objects that must be there from the start: default settings, roles, namespaces.
+
+use controller::ensure::{self, Object};
+use futures::future::BoxFuture;
+use kube::{Api, Client};
+use std::sync::Arc;
+
+use controller::ReconcileError;
+
+/// What happens when the object is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeedMode {
+    /// It stays as it is: people may have changed it.
+    Create,
+    /// What the seed states is put back: it is ours to say.
+    Keep,
+}
+
+type Put = dyn Fn(Client) -> BoxFuture<'static, Result<bool, ReconcileError>> + Send + Sync;
+
+/// One such object.
+#[derive(Clone)]
+pub struct Seed {
+    /// Kind and name, for messages.
+    pub what: String,
+    put: Arc<Put>,
+}
+
+impl Seed {
+    /// A cluster-scoped object.
+    pub fn cluster_scoped<K: Object + 'static>(mode: SeedMode, object: K) -> Self {
+        let name = object.meta().name.clone().unwrap_or_default();
+        let what = format!("{} \"{name}\"", K::kind(&()).to_lowercase());
+        let put = move |client: Client| -> BoxFuture<'static, _> {
+            let object = object.clone();
+            Box::pin(async move {
+                let api = Api::<K>::all(client);
+                match mode {
+                    SeedMode::Create => ensure::created(&api, &object).await,
+                    SeedMode::Keep => ensure::like(&api, &object).await,
+                }
+            })
+        };
+        Self { what, put: Arc::new(put) }
+    }
+
+    /// Anything else, put there by `put`, which must be idempotent and answers whether it changed
+    /// anything.
+    pub fn custom(
+        what: String,
+        put: impl Fn(Client) -> BoxFuture<'static, Result<bool, ReconcileError>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { what, put: Arc::new(put) }
+    }
+
+    /// Puts the object there. Idempotent. Answers whether anything changed.
+    ///
+    /// # Errors
+    /// The API refused.
+    pub async fn put(&self, client: &Client) -> Result<bool, ReconcileError> {
+        (self.put)(client.clone()).await
+    }
+}

@@ -1,0 +1,85 @@
+//! The kinds of a feature in the REST view `/v3`: descriptors, and what makes them of kinds.
+
+use std::sync::Arc;
+
+use api_management::kind::Kind;
+use api_management::{Cluster, GROUP, Scope, VERSION};
+use kube::Client;
+use rest_view::{ApiVersion, Descriptor, KubeResource, KubeStore, RestView, Store};
+use serde_json::Value;
+
+use crate::context::ManagementContext;
+use crate::controller::ControllerIdentity;
+use crate::feature::Feature;
+
+/// Path of the version that holds what is open without a login.
+pub const PUBLIC: &str = "/v3-public";
+
+type Build = dyn Fn(&ManagementContext, Option<Client>) -> Vec<Descriptor> + Send + Sync;
+
+/// Descriptors of a feature, built once at start.
+#[derive(Clone)]
+pub struct ViewSpec {
+    /// For what an action does beyond the caller's own rights.
+    pub identity: Option<ControllerIdentity>,
+    build: Arc<Build>,
+}
+
+impl ViewSpec {
+    /// Descriptors that need nothing but the caller's rights.
+    pub fn new(
+        build: impl Fn(&ManagementContext) -> Vec<Descriptor> + Send + Sync + 'static,
+    ) -> Self {
+        Self { identity: None, build: Arc::new(move |context, _| build(context)) }
+    }
+    /// Descriptors whose actions also act as `identity`. What such an action may be asked for, by
+    /// whom, is for the action to decide.
+    pub fn acting_as(
+        identity: ControllerIdentity,
+        build: impl Fn(&ManagementContext, Client) -> Vec<Descriptor> + Send + Sync + 'static,
+    ) -> Self {
+        let build = move |context: &ManagementContext, client: Option<Client>| {
+            client.map(|client| build(context, client)).unwrap_or_default()
+        };
+        Self { identity: Some(identity), build: Arc::new(build) }
+    }
+
+    pub fn descriptors(&self, context: &ManagementContext) -> Vec<Descriptor> {
+        let client = self.identity.as_ref().map(|id| context.clients.controller(id));
+        (self.build)(context, client)
+    }
+}
+
+/// The versions of the REST view.
+pub fn api_versions() -> Vec<ApiVersion> {
+    vec![
+        ApiVersion::new(GROUP, VERSION, "/v3"),
+        ApiVersion::new("cluster.cattle.io", "v3", "/v3/cluster").inside("cluster"),
+        ApiVersion::new("project.cattle.io", "v3", "/v3/project").inside("project"),
+        ApiVersion::new(GROUP, "v3public", PUBLIC).public(),
+    ]
+}
+
+/// The REST view over the kinds of all features.
+pub fn rest_view(features: &[Feature], context: &ManagementContext) -> RestView {
+    let specs = features.iter().flat_map(|feature| &feature.views);
+    RestView::new(api_versions(), specs.flat_map(|spec| spec.descriptors(context)))
+}
+
+/// Where objects of `K` are in the management API.
+pub fn resource_of<K: Kind>() -> KubeResource {
+    KubeResource::new(GROUP, VERSION, K::PLURAL, K::KIND, K::SCOPE == Scope::Namespaced)
+}
+
+/// The schema of `K`, for fields that a descriptor does not spell out.
+pub fn schema_of<K: Kind>() -> Value {
+    let version = K::crd().spec.versions.into_iter().next();
+    let schema = version.and_then(|v| v.schema).and_then(|s| s.open_api_v3_schema);
+    serde_json::to_value(schema).expect("schemas serialise")
+}
+
+/// The store of a kind that lives in clusters' namespaces: who may not list it everywhere gets what
+/// is in the clusters they may see.
+pub fn in_clusters<K: Kind>() -> Arc<dyn Store> {
+    Arc::new(KubeStore::new(resource_of::<K>()).in_namespaces_of(resource_of::<Cluster>()))
+}
