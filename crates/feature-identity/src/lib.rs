@@ -1,0 +1,59 @@
+//! Identity: users, tokens, and logging in by name and password.
+//!
+//! [`Directory`] is where the rest of the server asks: whose token is this, log in, make a token, set
+//! a password. It answers from watches kept in memory. [`user`] and [`token`] hold what concerns the
+//! objects, [`login`] the way from a name and a password to a token, [`local_provider`] where clients log in.
+
+pub mod directory;
+pub mod local_provider;
+pub mod login;
+pub mod token;
+pub mod user;
+
+use std::sync::Arc;
+
+use api_management::{Token, User, keys};
+use feature_kit::{Feature, KindRules, ManagementSpec, Seed, SeedMode, ViewSpec};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::ObjectMeta;
+
+pub use directory::Directory;
+pub use login::{LoginError, LoginRequest};
+pub use token::issue::{Issued, TokenRequest};
+pub use user::bootstrap::{Bootstrap, bootstrap};
+pub use user::passwords::SetPasswordError;
+
+/// The feature. Must be called inside a tokio runtime.
+pub fn feature(directory: &Arc<Directory>) -> Feature {
+    let users = KindRules::of::<User>()
+        .admit_with(Arc::new(user::admission::UserRules::new(directory.clone())));
+    Feature::new("identity")
+        .kind_with(users)
+        .kind::<Token>()
+        .identity(directory::identity())
+        .seed([passwords_namespace()])
+        .management(ManagementSpec::new(token::purge::identity(), token::purge::run))
+        .view(views(directory.clone()))
+}
+
+fn views(directory: Arc<Directory>) -> ViewSpec {
+    ViewSpec::new(move |_| {
+        let mut views = vec![user::view::view(&directory), token::view::view(&directory)];
+        views.extend(local_provider::views(&directory));
+        views
+    })
+}
+
+/// Holds the password hashes; nobody but the directory has rights there.
+fn passwords_namespace() -> Seed {
+    let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
+    let metadata = ObjectMeta {
+        name: Some(keys::PASSWORDS_NS.to_owned()),
+        annotations: Some(annotations.into()),
+        ..ObjectMeta::default()
+    };
+    Seed::cluster_scoped(SeedMode::Create, Namespace { metadata, ..Namespace::default() })
+}
+
+#[cfg(test)]
+mod tests;

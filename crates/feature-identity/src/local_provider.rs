@@ -1,0 +1,192 @@
+//! The local identity provider under `/v3-public`: where clients that have no token yet get one.
+
+use std::sync::Arc;
+
+use feature_kit::view::PUBLIC;
+use futures::future::BoxFuture;
+use http::{HeaderValue, StatusCode, header};
+use identity::Secret;
+use identity::credential::COOKIE_NAME;
+use jiff::Timestamp;
+use rest_view::{
+    Action, ActionAnswer, ActionHandler, ActionRequest, ApiError, Context, Descriptor, Field,
+    FieldType, Key, ListScope, Methods, Presentation, Resource, Store, StructType,
+};
+use serde_json::{Map, Value, json};
+
+use crate::directory::Directory;
+use crate::login::{LoginError, LoginRequest};
+use crate::token::issue::Issued;
+use crate::token::view as token_view;
+
+const PROVIDER: &str = "local";
+/// How clients ask for a token that goes into a kubeconfig; a cluster's id may follow.
+const KUBECONFIG: &str = "kubeconfig";
+
+pub fn views(directory: &Arc<Directory>) -> [Descriptor; 2] {
+    let input = StructType::writable(
+        "basicLogin",
+        vec![
+            Field::string("description"),
+            // Blanks around it count.
+            Field::new("password", FieldType::Password),
+            Field::string("responseType"),
+            Field::int("ttl"),
+            Field::string("username"),
+        ],
+    );
+    // The handler reads the body itself: what clients leave out is not missed.
+    let login = || {
+        let mut action = Action::new("login", Login(directory.clone())).output("token");
+        action.input = Some("basicLogin".to_owned());
+        action
+    };
+    let mut local = Descriptor::with_store("localProvider", "localProviders", Arc::new(Providers))
+        .version(PUBLIC)
+        .methods(Methods::READ)
+        .types([input, token_view::struct_type()])
+        .action(login());
+    local.base_type = Some("authProvider".to_owned());
+    // All enabled providers, each shown as its own type.
+    let all = Descriptor::with_store("authProvider", "authProviders", Arc::new(Providers))
+        .version(PUBLIC)
+        .methods(Methods::READ)
+        .formatter(as_local_provider);
+    [local, all]
+}
+
+fn as_local_provider(context: &Presentation<'_>, _: &Value, resource: &mut Resource) {
+    resource.subtype = Some("localProvider".to_owned());
+    let own = context.urls.path(&format!("{PUBLIC}/localProviders/{PROVIDER}"));
+    resource.actions.insert("login".to_owned(), context.urls.action(&own, "login"));
+    resource.links.insert("self".to_owned(), own);
+}
+
+/// There is one, and it is always there.
+struct Providers;
+
+fn provider() -> Value {
+    json!({"metadata": {"name": PROVIDER}})
+}
+
+impl Store for Providers {
+    fn list<'a>(
+        &'a self,
+        _: &'a Context<'a>,
+        _: &'a ListScope,
+    ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
+        Box::pin(async { Ok(vec![provider()]) })
+    }
+    fn get<'a>(
+        &'a self,
+        _: &'a Context<'a>,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(async move {
+            if key.name == PROVIDER { Ok(provider()) } else { Err(ApiError::no_such_id()) }
+        })
+    }
+}
+
+struct Login(Arc<Directory>);
+
+impl Login {
+    async fn login(&self, request: ActionRequest<'_>) -> Result<ActionAnswer, ApiError> {
+        let text = |field: &str| request.input.get(field).and_then(Value::as_str);
+        let response_type = text("responseType").unwrap_or_default();
+        let login = LoginRequest {
+            username: text("username").unwrap_or_default().to_owned(),
+            password: Secret::new(text("password").unwrap_or_default()),
+            description: text("description").unwrap_or_default().to_owned(),
+            kubeconfig: kubeconfig(response_type),
+        };
+        let issued = self.0.login(login).await.map_err(refusal)?;
+        if response_type == "cookie" {
+            return Ok(with_cookie(&issued));
+        }
+        let mut fields = token_view::issued_fields(&issued, Timestamp::now());
+        let id = fields["id"].as_str().unwrap_or_default();
+        let own = request.context.urls.path(&format!("{PUBLIC}/tokens/{id}"));
+        let links = Map::from_iter([("self".to_owned(), Value::from(own))]);
+        fields.insert("links".to_owned(), links.into());
+        Ok(ActionAnswer::Struct { status: StatusCode::CREATED, id: "token".to_owned(), fields })
+    }
+}
+
+impl ActionHandler for Login {
+    fn run<'a>(
+        &'a self,
+        request: ActionRequest<'a>,
+    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+        Box::pin(self.login(request))
+    }
+}
+
+/// `kubeconfig` or `kubeconfig_<cluster id>`.
+fn kubeconfig(response_type: &str) -> Option<Option<String>> {
+    let rest = response_type.strip_prefix(KUBECONFIG)?;
+    if rest.is_empty() {
+        return Some(None);
+    }
+    let cluster = rest.strip_prefix('_').filter(|cluster| !cluster.is_empty())?;
+    Some(Some(cluster.to_owned()))
+}
+
+fn with_cookie(issued: &Issued) -> ActionAnswer {
+    let mut response = http::Response::new(bytes::Bytes::new());
+    let cookie = format!("{COOKIE_NAME}={}; Path=/; Secure; HttpOnly", issued.key.expose());
+    if let Ok(mut value) = HeaderValue::from_str(&cookie) {
+        value.set_sensitive(true);
+        response.headers_mut().append(header::SET_COOKIE, value);
+    }
+    ActionAnswer::Raw(response)
+}
+
+fn refusal(error: LoginError) -> ApiError {
+    let text = error.to_string();
+    match error {
+        LoginError::Wrong => ApiError::unauthorized(text),
+        LoginError::Disabled => ApiError::permission_denied(text),
+        LoginError::Slowed(_) => ApiError::new(429, "TooManyRequests", text),
+        LoginError::Starting => ApiError::new(503, "ServiceUnavailable", text),
+        LoginError::Failed(cause) => {
+            tracing::error!(%cause, "login failed");
+            ApiError::server_error(text)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn response_types_ask_for_kubeconfig_tokens() {
+        for (asked, meant) in [
+            ("", None),
+            ("json", None),
+            ("cookie", None),
+            ("kubeconfig", Some(None)),
+            ("kubeconfig_c-1", Some(Some("c-1".to_owned()))),
+            ("kubeconfig_", None),
+            ("kubeconfigs", None),
+        ] {
+            assert_eq!(kubeconfig(asked), meant, "{asked}");
+        }
+    }
+
+    #[test]
+    fn each_refusal_has_the_status_that_clients_know() {
+        for (error, status, code) in [
+            (LoginError::Wrong, 401, "Unauthorized"),
+            (LoginError::Disabled, 403, "PermissionDenied"),
+            (LoginError::Slowed(3), 429, "TooManyRequests"),
+            (LoginError::Starting, 503, "ServiceUnavailable"),
+            (LoginError::Failed("secret detail".to_owned()), 500, "ServerError"),
+        ] {
+            let answered = refusal(error);
+            assert_eq!((answered.status, answered.code.as_str()), (status, code));
+            assert!(!answered.message.contains("secret detail"));
+        }
+    }
+}

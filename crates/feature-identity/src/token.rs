@@ -1,0 +1,7 @@
+//! Token: [`authenticate`] finds whose it is, [`issue`] makes and ends tokens, [`purge`] removes
+//! those that are past their time; [`view`] is their place in the REST view.
+
+pub mod authenticate;
+pub mod issue;
+pub mod purge;
+pub mod view;

@@ -1,0 +1,61 @@
+//! Whose token it is, answered from memory.
+
+use std::time::{Duration, SystemTime};
+
+use api_management::{Token, User};
+use futures::future::BoxFuture;
+use identity::{Authenticate, Identity, Presented, Refused, verify_key};
+use jiff::Timestamp;
+
+use crate::directory::Directory;
+
+/// Whether a stored token and user make the presented key hold at `now_millis`. Pure.
+pub(crate) fn judge(
+    presented: &Presented,
+    token: &Token,
+    user: Option<&User>,
+    now_millis: i64,
+) -> Result<Identity, Refused> {
+    if !verify_key(&token.token, &presented.token.key) {
+        return Err(Refused::WrongKey);
+    }
+    if !token.is_enabled() || token.metadata.deletion_timestamp.is_some() {
+        return Err(Refused::Disabled);
+    }
+    if token.is_expired(now_millis) {
+        return Err(Refused::Expired);
+    }
+    let user = user.filter(|user| user.is_enabled() && user.metadata.deletion_timestamp.is_none());
+    let user = user.ok_or(Refused::NoUser)?;
+    let expires_at = token.expires_at_millis().and_then(|millis| u64::try_from(millis).ok());
+    Ok(Identity {
+        user_id: token.user_id.clone(),
+        login_name: user.username.clone(),
+        display_name: user.display_name.clone(),
+        principal_ids: user.principal_ids.clone(),
+        // Groups come from identity providers, of which there is only the local one so far.
+        groups: Vec::new(),
+        token_id: presented.token.name.clone(),
+        cluster: (!token.cluster_name.is_empty()).then(|| token.cluster_name.clone()),
+        auth_provider: token.auth_provider.clone(),
+        expires_at: expires_at.map(|millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis)),
+        source: presented.source,
+    })
+}
+
+impl Directory {
+    async fn identify(&self, presented: &Presented) -> Result<Identity, Refused> {
+        let token = self.token(&presented.token.name).await.ok_or(Refused::Unknown)?;
+        let user = self.user(&token.user_id).await;
+        judge(presented, &token, user.as_deref(), Timestamp::now().as_millisecond())
+    }
+}
+
+impl Authenticate for Directory {
+    fn authenticate<'a>(
+        &'a self,
+        presented: &'a Presented,
+    ) -> BoxFuture<'a, Result<Identity, Refused>> {
+        Box::pin(self.identify(presented))
+    }
+}

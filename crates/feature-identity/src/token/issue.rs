@@ -1,0 +1,129 @@
+//! Making and ending tokens. The key is given back once and stored only as a hash.
+
+use api_management::{Token, ids, keys, token as kinds};
+use controller::{Attempt, ReconcileError, ensure};
+use identity::{TokenKey, generate_key, hash_key, random_text};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::PostParams;
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::directory::Directory;
+
+/// A token to be made.
+#[derive(Clone, Debug)]
+pub struct TokenRequest {
+    pub user_id: String,
+    /// What it is for: one of the `KIND_…` of [`api_management::token`].
+    pub kind: &'static str,
+    pub description: String,
+    /// 0 is "as long as the cap allows".
+    pub ttl_millis: i64,
+    /// The only cluster it is to be good for.
+    pub cluster: Option<String>,
+    /// Made from another token, not by a login.
+    pub derived: bool,
+    pub auth_provider: String,
+}
+
+/// A token just made.
+#[derive(Clone, Debug)]
+pub struct Issued {
+    /// As it is stored.
+    pub token: Token,
+    /// As it is presented; never to be had again.
+    pub key: TokenKey,
+}
+
+/// The object that is stored. Pure but for the name's random suffix, which is an argument.
+pub(crate) fn object(
+    request: &TokenRequest,
+    hash: String,
+    suffix: &str,
+    owner: Option<OwnerReference>,
+) -> Token {
+    let user_id = request.user_id.clone();
+    let name = match request.kind {
+        kinds::KIND_KUBECONFIG => format!("kubeconfig-{user_id}{suffix}"),
+        _ => format!("{}{suffix}", ids::TOKEN_PREFIX),
+    };
+    let labels = [
+        (keys::TOKEN_USER_ID.to_owned(), user_id.clone()),
+        (keys::TOKEN_KIND.to_owned(), request.kind.to_owned()),
+    ];
+    let annotations = [
+        (keys::TOKEN_HASHED.to_owned(), "true".to_owned()),
+        (keys::CREATOR_ID.to_owned(), user_id.clone()),
+    ];
+    let mut token = Token {
+        token: hash,
+        user_principal: Some(principal(&user_id)),
+        auth_provider: request.auth_provider.clone(),
+        ttl_millis: request.ttl_millis,
+        description: request.description.clone(),
+        is_derived: request.derived,
+        cluster_name: request.cluster.clone().unwrap_or_default(),
+        enabled: Some(true),
+        user_id,
+        ..Token::default()
+    };
+    token.metadata.name = Some(name);
+    token.metadata.labels = Some(labels.into());
+    token.metadata.annotations = Some(annotations.into());
+    token.metadata.owner_references = owner.map(|owner| vec![owner]);
+    token
+}
+
+fn principal(user_id: &str) -> Value {
+    json!({
+        "metadata": {"name": format!("local://{user_id}")},
+        "principalType": "user",
+        "provider": "local",
+        "me": true,
+    })
+}
+
+impl Directory {
+    /// Makes a token. It holds at once.
+    ///
+    /// Login tokens live as long as `ttl_millis` says; others at most as long as the setting
+    /// `auth-token-max-ttl-minutes` allows.
+    ///
+    /// # Errors
+    /// The user is gone or the API refused.
+    pub async fn issue(&self, mut request: TokenRequest) -> Result<Issued, ReconcileError> {
+        let user = self.user(&request.user_id).await;
+        let Some(user) = user else {
+            let attempt = format!("make a token for user \"{}\"", request.user_id);
+            return Err(ReconcileError::other(attempt, "no such user"));
+        };
+        if request.kind != kinds::KIND_SESSION {
+            request.ttl_millis = self.settings.token_ttl_millis(request.ttl_millis);
+        }
+        let key = generate_key();
+        let owner = OwnerReference {
+            api_version: api_management::API_VERSION.to_owned(),
+            kind: "User".to_owned(),
+            name: user.name_any(),
+            uid: user.uid().unwrap_or_default(),
+            controller: None,
+            block_owner_deletion: None,
+        };
+        let suffix = random_text(ids::SUFFIX_LEN);
+        let token = object(&request, hash_key(&key), &suffix, Some(owner));
+        let api: Api<Token> = Api::all(self.client.clone());
+        let created = api.create(&PostParams::default(), &token).await;
+        let token = created.attempt(|| format!("create token for user \"{}\"", user.name_any()))?;
+        let key = TokenKey { name: token.name_any(), key };
+        Ok(Issued { token, key })
+    }
+
+    /// Ends a token. Harmless when it has ended.
+    ///
+    /// # Errors
+    /// The API refused.
+    pub async fn revoke(&self, token: &str) -> Result<(), ReconcileError> {
+        let api: Api<Token> = Api::all(self.client.clone());
+        ensure::absent(&api, token).await.map(drop)
+    }
+}

@@ -1,0 +1,270 @@
+//! Token in the REST view: everybody sees, makes and ends their own tokens, and nobody else's.
+//!
+//! The Kubernetes objects are the directory's alone, since they hold hashes; so this type has a
+//! store of its own and decides itself: the caller must be the token's user.
+
+use std::sync::Arc;
+
+use api_management::Token;
+use api_management::token::KIND_API;
+use controller::ReconcileError;
+use feature_kit::view::resource_of;
+use futures::future::BoxFuture;
+use http::{HeaderValue, StatusCode, header};
+use identity::credential::COOKIE_NAME;
+use jiff::Timestamp;
+use rest_view::store::{DeleteOptions, call};
+use rest_view::{
+    Action, ActionAnswer, ActionHandler, ActionRequest, ApiError, Caller, Context, Descriptor,
+    Field, FieldType, Key, ListScope, Methods, Presentation, Resource, Store, StructType,
+};
+use serde_json::{Value, json};
+
+use crate::directory::Directory;
+use crate::token::issue::{Issued, TokenRequest};
+
+pub fn view(directory: &Arc<Directory>) -> Descriptor {
+    let mut descriptor =
+        Descriptor::with_store("token", "tokens", Arc::new(Tokens(directory.clone())))
+            .methods(Methods { update: false, ..Methods::ALL })
+            .collection_action(Action::new("logout", Logout(directory.clone())))
+            .formatter(format);
+    for field in fields() {
+        descriptor = descriptor.root([field]);
+    }
+    descriptor
+}
+
+/// As an embedded type, for versions that answer tokens but do not hold them.
+pub fn struct_type() -> StructType {
+    StructType::new("token", fields())
+}
+
+fn fields() -> Vec<Field> {
+    vec![
+        Field::string("authProvider"),
+        Field::reference("clusterId", "cluster").create().at("clusterName"),
+        Field::boolean("current").computed(),
+        Field::string("description").create(),
+        Field::boolean("enabled").default(true).nullable(true),
+        Field::boolean("expired").computed(),
+        Field::string("expiresAt").computed(),
+        Field::array("groupPrincipals", FieldType::reference("principal")),
+        Field::boolean("isDerived"),
+        Field::string("lastUpdateTime"),
+        Field::map("providerInfo", FieldType::String),
+        Field::string("token").write_only(),
+        Field::int("ttl").create(),
+        Field::reference("userId", "user"),
+        Field::reference("userPrincipal", "principal").computed(),
+    ]
+}
+
+fn format(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
+    let own = resource.id.clone();
+    let is_current = context.caller.token_id.as_deref() == Some(own.as_str());
+    // A token made from another one is never the login itself.
+    let current = is_current && stored["isDerived"] != true;
+    resource.fields.insert("current".to_owned(), current.into());
+    add_expiry(stored, context.now, &mut resource.fields);
+    let principal = as_go_prints(&stored["userPrincipal"]);
+    resource.fields.insert("userPrincipal".to_owned(), principal.into());
+}
+
+fn add_expiry(stored: &Value, now: Timestamp, fields: &mut serde_json::Map<String, Value>) {
+    let token: Token = serde_json::from_value(stored.clone()).unwrap_or_default();
+    let at = token.expires_at_millis().and_then(|at| Timestamp::from_millisecond(at).ok());
+    let expired = token.is_expired(now.as_millisecond());
+    fields.insert("expired".to_owned(), expired.into());
+    fields.insert("expiresAt".to_owned(), at.map(|at| at.to_string()).unwrap_or_default().into());
+}
+
+/// A token just made, as the answer to a login: the only time its key is shown.
+pub fn issued_fields(issued: &Issued, now: Timestamp) -> serde_json::Map<String, Value> {
+    let stored = shown_once(issued);
+    let metadata = &stored["metadata"];
+    let mut fields = serde_json::Map::new();
+    for field in fields_stored_at_the_top() {
+        fields.insert(field.to_owned(), stored[field].clone());
+    }
+    add_expiry(&stored, now, &mut fields);
+    let created = metadata["creationTimestamp"].as_str().unwrap_or_default();
+    if let Ok(at) = created.parse::<Timestamp>() {
+        fields.insert("createdTS".to_owned(), at.as_millisecond().into());
+    }
+    for (name, value) in [
+        ("id", metadata["name"].clone()),
+        ("name", metadata["name"].clone()),
+        ("created", created.into()),
+        ("uuid", metadata["uid"].clone()),
+        ("labels", metadata["labels"].clone()),
+        ("annotations", json!({})),
+        ("creatorId", Value::Null),
+        ("clusterId", stored["clusterName"].clone()),
+        ("current", false.into()),
+        ("isDerived", (stored["isDerived"] == true).into()),
+        ("userPrincipal", as_go_prints(&stored["userPrincipal"]).into()),
+        ("actions", json!({})),
+    ] {
+        fields.insert(name.to_owned(), value);
+    }
+    fields
+}
+
+fn fields_stored_at_the_top() -> [&'static str; 6] {
+    ["authProvider", "description", "enabled", "token", "ttl", "userId"]
+}
+
+/// The stored form with the key, as it is presented, in place of the hash.
+fn shown_once(issued: &Issued) -> Value {
+    let mut stored = serde_json::to_value(&issued.token).unwrap_or_default();
+    stored["token"] = issued.key.expose().into();
+    stored
+}
+
+/// The stored form without the hash.
+fn without_hash(token: &Token) -> Value {
+    let mut stored = serde_json::to_value(token).unwrap_or_default();
+    if let Some(map) = stored.as_object_mut() {
+        map.remove("token");
+    }
+    stored
+}
+
+/// Clients know this field as the text of a Go map. They do not parse it.
+fn as_go_prints(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let entries = map.iter().map(|(key, value)| format!("{key}:{}", as_go_prints(value)));
+            format!("map[{}]", entries.collect::<Vec<_>>().join(" "))
+        }
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+struct Tokens(Arc<Directory>);
+
+impl Tokens {
+    /// The caller's token of this name; another's is as good as none.
+    async fn own(&self, caller: &Caller, name: &str) -> Result<Arc<Token>, ApiError> {
+        let token = self.0.token(name).await;
+        token
+            .filter(|token| token.user_id == caller.user_id)
+            .ok_or_else(|| ApiError::not_found(format!("token \"{name}\" not found")))
+    }
+
+    async fn make(&self, context: &Context<'_>, object: Value) -> Result<Value, ApiError> {
+        let caller = context.caller;
+        let asked = object["clusterName"].as_str().filter(|cluster| !cluster.is_empty());
+        let cluster = match (caller.token_cluster.as_deref(), asked) {
+            (Some(bound), Some(asked)) if bound != asked => {
+                let text = "the token is good for another cluster only";
+                return Err(ApiError::permission_denied(text));
+            }
+            (bound, asked) => bound.or(asked),
+        };
+        if let Some(cluster) = cluster {
+            let key = Key { namespace: String::new(), name: cluster.to_owned() };
+            let path = resource_of::<api_management::Cluster>().object_path(&key);
+            call(context, "GET", &path, None).await?;
+        }
+        let request = TokenRequest {
+            user_id: caller.user_id.clone(),
+            kind: KIND_API,
+            description: object["description"].as_str().unwrap_or_default().to_owned(),
+            ttl_millis: object["ttl"].as_i64().unwrap_or_default(),
+            cluster: cluster.map(str::to_owned),
+            derived: true,
+            auth_provider: caller.auth_provider.clone().unwrap_or_else(|| "local".to_owned()),
+        };
+        if request.ttl_millis < 0 {
+            let text = "field \"ttl\" must not be negative";
+            return Err(ApiError::invalid_field("MinLimitExceeded", "ttl", text));
+        }
+        let issued = self.0.issue(request).await.map_err(failed)?;
+        Ok(shown_once(&issued))
+    }
+
+    async fn end(&self, caller: &Caller, name: &str) -> Result<(), ApiError> {
+        self.own(caller, name).await?;
+        if caller.token_id.as_deref() == Some(name) {
+            let text = "Cannot delete token for current session. Use logout instead";
+            return Err(ApiError::new(400, "InvalidAction", text));
+        }
+        self.0.revoke(name).await.map_err(failed)
+    }
+}
+
+fn failed(error: ReconcileError) -> ApiError {
+    ApiError::server_error(error.chain())
+}
+
+impl Store for Tokens {
+    fn list<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        _: &'a ListScope,
+    ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
+        Box::pin(async move {
+            let mut own = Vec::new();
+            self.0.tokens().for_each(|_, token| {
+                if token.user_id == context.caller.user_id {
+                    own.push(without_hash(token));
+                }
+            });
+            Ok(own)
+        })
+    }
+    fn get<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(async move { Ok(without_hash(&*self.own(context.caller, &key.name).await?)) })
+    }
+    fn create<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        object: Value,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(self.make(context, object))
+    }
+    fn delete<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+        _: &'a DeleteOptions,
+    ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
+        Box::pin(async move { self.end(context.caller, &key.name).await.map(|()| None) })
+    }
+}
+
+/// Ends the token that was presented, and the browser's cookies.
+struct Logout(Arc<Directory>);
+
+impl ActionHandler for Logout {
+    fn run<'a>(
+        &'a self,
+        request: ActionRequest<'a>,
+    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+        Box::pin(async move {
+            if let Some(token) = &request.context.caller.token_id {
+                self.0.revoke(token).await.map_err(failed)?;
+            }
+            let mut response = http::Response::new(bytes::Bytes::new());
+            *response.status_mut() = StatusCode::OK;
+            for name in [COOKIE_NAME, "CSRF"] {
+                let cookie = format!("{name}=; Path=/; Max-Age=0; Secure; HttpOnly");
+                if let Ok(value) = HeaderValue::from_str(&cookie) {
+                    response.headers_mut().append(header::SET_COOKIE, value);
+                }
+            }
+            Ok(ActionAnswer::Raw(response))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,9 @@
+//! User: [`bootstrap`] makes the first administrator, [`passwords`] keeps hashes apart from the
+//! objects, [`admission`] keeps login names unique; [`view`] and [`actions`] are their place in the
+//! REST view.
+
+pub mod actions;
+pub mod admission;
+pub mod bootstrap;
+pub mod passwords;
+pub mod view;

@@ -1,0 +1,75 @@
+//! `setpassword` on a user, `changepassword` on oneself.
+
+use std::sync::Arc;
+
+use api_management::User;
+use feature_kit::view::resource_of;
+use futures::future::BoxFuture;
+use http::StatusCode;
+use identity::Secret;
+use rest_view::store::may;
+use rest_view::{ActionAnswer, ActionHandler, ActionRequest, ApiError, Key};
+use serde_json::{Map, Value};
+
+use crate::directory::Directory;
+use crate::user::passwords::SetPasswordError;
+
+/// Sets anybody's password, for who may update that user.
+pub struct SetPassword(pub Arc<Directory>);
+
+impl ActionHandler for SetPassword {
+    fn run<'a>(
+        &'a self,
+        request: ActionRequest<'a>,
+    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+        Box::pin(async move {
+            let user = request.object.ok_or_else(ApiError::no_such_id)?;
+            let name = user["metadata"]["name"].as_str().unwrap_or_default();
+            let key = Key { namespace: String::new(), name: name.to_owned() };
+            if !may(request.context, "update", &resource_of::<User>(), &key).await? {
+                let text = format!("you may not update user \"{name}\"");
+                return Err(ApiError::permission_denied(text));
+            }
+            let new = secret(&request.input, "newPassword");
+            self.0.set_password(name, new).await.map_err(|error| refusal(&error))?;
+            Ok(ActionAnswer::Object(user.clone()))
+        })
+    }
+}
+
+/// Changes the caller's own password.
+pub struct ChangePassword(pub Arc<Directory>);
+
+impl ActionHandler for ChangePassword {
+    fn run<'a>(
+        &'a self,
+        request: ActionRequest<'a>,
+    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+        Box::pin(async move {
+            let current = secret(&request.input, "currentPassword");
+            let new = secret(&request.input, "newPassword");
+            let user = &request.context.caller.user_id;
+            let changed = self.0.change_password(user, current, new).await;
+            changed.map_err(|error| refusal(&error))?;
+            Ok(ActionAnswer::Empty(StatusCode::OK))
+        })
+    }
+}
+
+fn secret(input: &Map<String, Value>, field: &str) -> Secret {
+    Secret::new(input.get(field).and_then(Value::as_str).unwrap_or_default())
+}
+
+/// The code that clients know for each refusal.
+pub(crate) fn refusal(error: &SetPasswordError) -> ApiError {
+    let text = error.to_string();
+    match error {
+        SetPasswordError::NoUser => ApiError::not_found(text),
+        SetPasswordError::WrongCurrent => ApiError::invalid_body(text),
+        SetPasswordError::Unfit(_) => ApiError::invalid_field("InvalidFormat", "newPassword", text),
+        SetPasswordError::Failed(_) => {
+            tracing::error!(error = %text, "setting a password");
+            ApiError::server_error("could not set the password; the server's log says why")
+        }
+    }
+}

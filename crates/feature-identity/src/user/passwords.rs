@@ -1,0 +1,121 @@
+//! Password hashes: one Secret per local user, in a namespace of their own.
+
+use std::collections::BTreeMap;
+
+use api_management::setting::PASSWORD_MIN_LENGTH;
+use api_management::{User, keys};
+use controller::{Attempt, ensure};
+use identity::Secret as Hidden;
+use identity::password::password_problem;
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::ObjectMeta;
+use kube::{Api, Client, ResourceExt};
+
+use crate::directory::Directory;
+
+/// Key of the hash in the Secret.
+const HASH_KEY: &str = "hash";
+/// Shortest password when the setting cannot be read.
+const LENGTH_MIN: usize = 12;
+
+/// Why a password was not set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetPasswordError {
+    #[error("no such user")]
+    NoUser,
+    #[error("invalid current password")]
+    WrongCurrent,
+    /// What the new password must be.
+    #[error("new password {0}")]
+    Unfit(String),
+    #[error("could not set the password: {0}")]
+    Failed(String),
+}
+
+/// The Secret that holds a user's hash; it goes when the user goes.
+pub(crate) fn secret(user: &User, hash: String) -> Secret {
+    let owner = OwnerReference {
+        api_version: api_management::API_VERSION.to_owned(),
+        kind: "User".to_owned(),
+        name: user.name_any(),
+        uid: user.uid().unwrap_or_default(),
+        controller: None,
+        block_owner_deletion: None,
+    };
+    Secret {
+        metadata: ObjectMeta {
+            name: user.metadata.name.clone(),
+            namespace: Some(keys::PASSWORDS_NS.to_owned()),
+            owner_references: Some(vec![owner]),
+            ..ObjectMeta::default()
+        },
+        data: Some(BTreeMap::from([(
+            HASH_KEY.to_owned(),
+            k8s_openapi::ByteString(hash.into_bytes()),
+        )])),
+        ..Secret::default()
+    }
+}
+
+/// Stores a hash, replacing the one before.
+pub(crate) async fn store(
+    client: &Client,
+    user: &User,
+    hash: String,
+) -> Result<(), controller::ReconcileError> {
+    let api: Api<Secret> = Api::namespaced(client.clone(), keys::PASSWORDS_NS);
+    ensure::like(&api, &secret(user, hash)).await.map(drop)
+}
+
+impl Directory {
+    /// The stored hash of a user; none when the user has no password.
+    pub(crate) async fn stored_hash(&self, user_id: &str) -> Result<Option<String>, String> {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), keys::PASSWORDS_NS);
+        let secret = api.get_opt(user_id).await.attempt(|| "read password hash".to_owned());
+        let secret = secret.map_err(|error| error.chain())?;
+        let hash = secret.and_then(|secret| secret.data?.remove(HASH_KEY));
+        Ok(hash.and_then(|hash| String::from_utf8(hash.0).ok()))
+    }
+
+    /// Whether a password may be set for who logs in with this name.
+    ///
+    /// # Errors
+    /// What it must be.
+    pub fn check_password(&self, new: &Hidden, username: &str) -> Result<(), SetPasswordError> {
+        let length_min = self.settings.get(PASSWORD_MIN_LENGTH).parse().unwrap_or(LENGTH_MIN);
+        match password_problem(new, username, length_min) {
+            Some(problem) => Err(SetPasswordError::Unfit(problem)),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets a user's password. Whether the asker may is for the caller to have found out.
+    ///
+    /// # Errors
+    /// The user is gone, the password unfit, or the API refused.
+    pub async fn set_password(&self, user: &str, new: Hidden) -> Result<(), SetPasswordError> {
+        let user = self.user(user).await.ok_or(SetPasswordError::NoUser)?;
+        self.check_password(&new, &user.username)?;
+        let failed = |error: String| SetPasswordError::Failed(error);
+        let hash = self.passwords.hash(new).await.map_err(|error| failed(error.to_string()))?;
+        store(&self.client, &user, hash).await.map_err(|error| failed(error.chain()))
+    }
+
+    /// Changes one's own password, for who knows the current one.
+    ///
+    /// # Errors
+    /// As [`Self::set_password`], or the current password is wrong.
+    pub async fn change_password(
+        &self,
+        user: &str,
+        current: Hidden,
+        new: Hidden,
+    ) -> Result<(), SetPasswordError> {
+        let stored = self.stored_hash(user).await.map_err(SetPasswordError::Failed)?;
+        if !self.passwords.verify(stored, current).await {
+            return Err(SetPasswordError::WrongCurrent);
+        }
+        self.set_password(user, new).await
+    }
+}

@@ -1,0 +1,183 @@
+//! User in the REST view. A password sent with a new user goes to the directory, never into the
+//! object.
+
+use std::sync::Arc;
+
+use api_management::User;
+use feature_kit::view::resource_of;
+use futures::future::BoxFuture;
+use identity::Secret;
+use rest_view::store::DeleteOptions;
+use rest_view::{
+    Action, ApiError, Context, Descriptor, Field, FieldType, Key, KubeStore, ListScope,
+    Presentation, Resource, Store, StructType,
+};
+use serde_json::{Map, Value};
+
+use crate::directory::Directory;
+use crate::user::actions::{ChangePassword, SetPassword, refusal};
+
+pub fn view(directory: &Arc<Directory>) -> Descriptor {
+    let kube = KubeStore::new(resource_of::<User>());
+    let store = Users { kube, directory: directory.clone() };
+    Descriptor::new("user", "users", resource_of::<User>())
+        .store(Arc::new(store))
+        .display_name(Field::string("name").create_update().at("displayName"))
+        .root([
+            Field::string("username").create_update(),
+            Field::string("description").create_update(),
+            Field::boolean("enabled").create_update().default(true).nullable(true),
+            Field::boolean("me").computed(),
+            Field::boolean("mustChangePassword").create_update(),
+            Field::new("password", FieldType::Password).create().write_only(),
+            Field::array("principalIds", FieldType::reference("principal")).create_update(),
+        ])
+        .status([Field::array("conditions", FieldType::of("userCondition"))])
+        .types([
+            StructType::condition("userCondition"),
+            StructType::writable("setPasswordInput", vec![secret("newPassword")]),
+            StructType::writable(
+                "changePasswordInput",
+                vec![secret("currentPassword"), secret("newPassword")],
+            ),
+        ])
+        .with_state()
+        .action(
+            Action::new("setpassword", SetPassword(directory.clone()))
+                .input("setPasswordInput")
+                .output("user"),
+        )
+        .collection_action(
+            Action::new("changepassword", ChangePassword(directory.clone()))
+                .input("changePasswordInput"),
+        )
+        .validator(validate)
+        .formatter(format)
+}
+
+/// Of type password, so that blanks around it are kept.
+fn secret(name: &str) -> Field {
+    Field::new(name, FieldType::Password).required()
+}
+
+fn validate(
+    context: &Presentation<'_>,
+    input: &Map<String, Value>,
+    stored: Option<&Value>,
+) -> Result<(), ApiError> {
+    let is_self = |stored: &Value| stored["metadata"]["name"] == context.caller.user_id.as_str();
+    if stored.is_some_and(is_self) && input.get("enabled") == Some(&Value::Bool(false)) {
+        return Err(ApiError::new(422, "InvalidAction", "You cannot deactivate yourself"));
+    }
+    let has =
+        |field: &str| input.get(field).is_some_and(|v| v.as_str().is_some_and(|t| !t.is_empty()));
+    if stored.is_none() && has("username") && !has("password") {
+        let text = "missing required field \"password\"";
+        return Err(ApiError::invalid_field("MissingRequired", "password", text));
+    }
+    Ok(())
+}
+
+fn format(context: &Presentation<'_>, _: &Value, resource: &mut Resource) {
+    let me = resource.id == context.caller.user_id;
+    resource.fields.insert("me".to_owned(), me.into());
+    if me {
+        resource.links.remove("remove");
+    }
+}
+
+struct Users {
+    kube: KubeStore,
+    directory: Arc<Directory>,
+}
+
+impl Users {
+    /// The user first, with the caller's rights; then the password. Without its password the user
+    /// does not stay.
+    async fn make(&self, context: &Context<'_>, mut object: Value) -> Result<Value, ApiError> {
+        let password = object.as_object_mut().and_then(|map| map.remove("password"));
+        let username = object["username"].as_str().unwrap_or_default().to_owned();
+        let password = password.as_ref().and_then(Value::as_str).map(Secret::new);
+        if let Some(password) = &password {
+            self.directory.check_password(password, &username).map_err(|e| refusal(&e))?;
+        }
+        let created = self.kube.create(context, object).await;
+        let created = created.map_err(|error| self.clearer(error, &username))?;
+        let Some(password) = password else { return Ok(created) };
+        let name = created["metadata"]["name"].as_str().unwrap_or_default();
+        if let Err(error) = self.directory.set_password(name, password).await {
+            let key = Key { namespace: String::new(), name: name.to_owned() };
+            if let Err(left) = self.kube.delete(context, &key, &DeleteOptions::default()).await {
+                tracing::warn!(user = name, %left, "a user without a password stays");
+            }
+            return Err(refusal(&error));
+        }
+        Ok(created)
+    }
+
+    /// A taken login name has a code of its own.
+    fn clearer(&self, error: ApiError, username: &str) -> ApiError {
+        if error.status == 422 && self.directory.user_by_username(username).is_some() {
+            let text = format!("username \"{username}\" is taken");
+            return ApiError::invalid_field("NotUnique", "username", text);
+        }
+        error
+    }
+}
+
+impl Store for Users {
+    fn list<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        scope: &'a ListScope,
+    ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
+        Box::pin(async move {
+            let mut users = self.kube.list(context, scope).await?;
+            users.retain(|user| !is_system(user));
+            Ok(users)
+        })
+    }
+    fn get<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        self.kube.get(context, key)
+    }
+    fn create<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        object: Value,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(self.make(context, object))
+    }
+    fn replace<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+        object: Value,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        self.kube.replace(context, key, object)
+    }
+    fn delete<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+        options: &'a DeleteOptions,
+    ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
+        if key.name == context.caller.user_id {
+            let error = ApiError::new(422, "InvalidAction", "You cannot delete yourself");
+            return Box::pin(async { Err(error) });
+        }
+        self.kube.delete(context, key, options)
+    }
+}
+
+/// Made by and for the server itself.
+fn is_system(user: &Value) -> bool {
+    let mut ids = user["principalIds"].as_array().into_iter().flatten();
+    ids.any(|id| id.as_str().is_some_and(|id| id.starts_with("system://")))
+}
+
+#[cfg(test)]
+mod tests;
