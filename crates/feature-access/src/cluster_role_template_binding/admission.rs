@@ -1,0 +1,78 @@
+//! A binding names an existing, unlocked role template for clusters, and gives nothing that its maker
+//! does not have.
+
+use std::sync::Arc;
+
+use api_management::role_template::{CLUSTER_OWNER, CONTEXT_CLUSTER};
+use api_meta::status::{Cause, Status};
+use feature_kit::access::{GROUP_GLOBAL_ADMIN, cluster_group};
+use feature_kit::controller::GROUP_CONTROLLERS;
+use feature_kit::{Admit, Operation, Review};
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::graph::RoleGraph;
+
+/// Passes all authorization.
+const GROUP_MASTERS: &str = "system:masters";
+
+/// See the module.
+pub struct BindingRules {
+    graph: Arc<RoleGraph>,
+}
+
+impl BindingRules {
+    pub fn new(graph: Arc<RoleGraph>) -> Self {
+        Self { graph }
+    }
+
+    fn check(&self, review: &Review<'_>) -> Result<(), Status> {
+        let Some(object) = review.object else { return Ok(()) };
+        let role = object["roleTemplateName"].as_str().unwrap_or_default();
+        let before = review.old.and_then(|old| old["roleTemplateName"].as_str());
+        if review.operation == Operation::Delete || before == Some(role) {
+            return Ok(());
+        }
+        let invalid = |detail: &str| {
+            let cause = Cause::invalid("roleTemplateName", &Value::from(role), detail);
+            let (group, kind) = (api_management::GROUP, "ClusterRoleTemplateBinding");
+            Err(Status::invalid(group, kind, review.name, vec![cause]))
+        };
+        let Some(template) = self.graph.template(role) else {
+            return invalid("no such role template");
+        };
+        if template.context != CONTEXT_CLUSTER {
+            return invalid("it is not a role template for clusters");
+        }
+        if template.locked {
+            return invalid("the role template is locked; it cannot be given to anybody new");
+        }
+        self.may_give(review, role)
+    }
+
+    /// Who has a role, or owns the cluster, may give it.
+    fn may_give(&self, review: &Review<'_>, role: &str) -> Result<(), Status> {
+        let above = [GROUP_GLOBAL_ADMIN, GROUP_MASTERS, GROUP_CONTROLLERS];
+        let cluster = review.namespace;
+        let enough = [cluster_group(cluster, CLUSTER_OWNER), cluster_group(cluster, role)];
+        let allowed = review.groups.iter().any(|group| {
+            above.contains(&group.as_str()) || enough.iter().any(|enough| enough == group)
+        });
+        if allowed {
+            return Ok(());
+        }
+        let resource = "clusterroletemplatebindings";
+        let message = format!(
+            "user \"{}\" does not have the role \"{role}\" in cluster \"{cluster}\" and cannot \
+             give it",
+            review.user
+        );
+        Err(Status::forbidden(api_management::GROUP, resource, review.name, &message))
+    }
+}
+
+impl Admit for BindingRules {
+    fn admit<'a>(&'a self, review: &'a Review<'a>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move { self.check(review) })
+    }
+}

@@ -1,0 +1,112 @@
+//! Keeps true: who made a cluster was made its owner, once.
+//!
+//! Owns the cluster's condition CreatorMadeOwner; once it is true the binding is the administrators'
+//! to take away. Watches clusters (own key) and namespaces (a namespace maps to its cluster).
+
+use std::sync::Arc;
+
+use api_management::role_template::CLUSTER_OWNER;
+use api_management::{Cluster, ClusterRoleTemplateBinding, condition, keys};
+use controller::{
+    ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
+    Runner, StatusPatch, Target, Whole, ensure,
+};
+use feature_kit::rbac::ours;
+use feature_kit::{ControllerIdentity, ManagementContext};
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{Api, Client, ResourceExt};
+
+const MADE_OWNER: OwnedCondition = OwnedCondition::of("Cluster", "CreatorMadeOwner");
+/// Name of the binding in the cluster's namespace.
+const BINDING: &str = "creator-cluster-owner";
+
+pub fn identity() -> ControllerIdentity {
+    ControllerIdentity::new(
+        "cluster-creator",
+        vec![
+            ours(&["clusters"], &["get"]),
+            ours(&["clusters/status"], &["patch"]),
+            ours(&["clusterroletemplatebindings"], &["create"]),
+        ],
+    )
+}
+
+pub async fn run(context: ManagementContext, client: Client) {
+    let scope = &context.scope;
+    let clusters = scope.reflectors.get::<Whole<Cluster>>();
+    let namespaces = scope.reflectors.get::<Metadata<Namespace>>();
+    let creator = Creator { client, clusters: clusters.clone(), namespaces: namespaces.clone() };
+    let runner = Runner::new(Arc::new(creator));
+    runner.watch_own(&clusters);
+    let known = clusters.clone();
+    runner.watch(&namespaces, move |change| {
+        let key = Key::cluster_scoped(&change.key().name);
+        known.get(&key).map(|_| key)
+    });
+    runner.run("", &scope.controllers, scope.stop.clone()).await;
+}
+
+struct Creator {
+    client: Client,
+    clusters: Arc<Reflector<Whole<Cluster>>>,
+    namespaces: Arc<Reflector<Metadata<Namespace>>>,
+}
+
+/// The binding of a cluster's creator; none when the server itself made it. Pure.
+pub(crate) fn desired(cluster: &Cluster) -> Option<ClusterRoleTemplateBinding> {
+    let creator = cluster.annotations().get(keys::CREATOR_ID).filter(|id| !id.is_empty())?;
+    let mut binding = ClusterRoleTemplateBinding {
+        cluster_name: cluster.name_any(),
+        role_template_name: CLUSTER_OWNER.to_owned(),
+        user_name: creator.clone(),
+        ..ClusterRoleTemplateBinding::default()
+    };
+    binding.metadata.name = Some(BINDING.to_owned());
+    binding.metadata.namespace = Some(cluster.name_any());
+    binding.metadata.owner_references = Some(vec![owner_reference(cluster)]);
+    Some(binding)
+}
+
+/// A reference by which dependants go when the cluster goes.
+pub(crate) fn owner_reference(cluster: &Cluster) -> OwnerReference {
+    OwnerReference {
+        api_version: api_management::API_VERSION.to_owned(),
+        kind: "Cluster".to_owned(),
+        name: cluster.name_any(),
+        uid: cluster.uid().unwrap_or_default(),
+        controller: None,
+        block_owner_deletion: None,
+    }
+}
+
+impl Creator {
+    async fn keep(&self, key: &Key) -> Result<Outcome, ReconcileError> {
+        let Some(cluster) = self.clusters.get(key) else { return Ok(Outcome::Done) };
+        let done = condition::is_true(&cluster.status.conditions, MADE_OWNER.condition());
+        if done || cluster.metadata.deletion_timestamp.is_some() {
+            return Ok(Outcome::Done);
+        }
+        if let Some(binding) = desired(&cluster) {
+            let namespace = self.namespaces.named(&key.name);
+            if namespace.is_none_or(|namespace| namespace.deletion_timestamp.is_some()) {
+                return Ok(Outcome::WaitingFor(format!("namespace \"{key}\"")));
+            }
+            let api = Api::namespaced(self.client.clone(), &key.name);
+            ensure::created(&api, &binding).await?;
+        }
+        let patch = StatusPatch::new().condition(MADE_OWNER, ConditionState::yes());
+        patch.write(&self.client, &Target::of::<Cluster>("", &key.name)).await?;
+        Ok(Outcome::Done)
+    }
+}
+
+impl Reconcile for Creator {
+    fn name(&self) -> &'static str {
+        "cluster-creator"
+    }
+    fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
+        Box::pin(self.keep(key))
+    }
+}

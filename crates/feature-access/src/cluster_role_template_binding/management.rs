@@ -1,0 +1,205 @@
+//! Keeps true: the members of a cluster see it, and what their roles allow of its objects, in the
+//! management API.
+//!
+//! For each (cluster, role in use): a ClusterRole on the one cluster object and a Role in its
+//! namespace, both bound to the role's group. Their number does not depend on the number of people.
+//! Watches bindings (to their cluster), role templates (to all clusters that use them) and clusters.
+//! Owns no condition.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api_management::{Cluster, ClusterRoleTemplateBinding, PolicyRule, RoleTemplate, keys};
+use controller::ensure::{self, Object};
+use controller::{
+    Attempt, Key, Metadata, Outcome, Reconcile, ReconcileError, Reflector, Runner, Whole,
+};
+use feature_kit::access::cluster_group;
+use feature_kit::rbac::{ours, role_ref, rule, subject, to_kube};
+use feature_kit::{ControllerIdentity, ManagementContext};
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use kube::api::{ListParams, ObjectMeta};
+use kube::{Api, Client, ResourceExt};
+
+use super::creator::owner_reference;
+use crate::role_template::rules;
+
+/// Label of what this controller makes; the value is the cluster's id.
+const MEMBERSHIP: &str = "drover.io/membership";
+
+pub fn identity() -> ControllerIdentity {
+    let all = ["get", "list", "create", "patch", "delete", "bind", "escalate"];
+    let resources = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];
+    ControllerIdentity::new(
+        "cluster-membership",
+        vec![rule("rbac.authorization.k8s.io", &resources, &all)],
+    )
+}
+
+pub async fn run(context: ManagementContext, client: Client) {
+    let scope = &context.scope;
+    let membership = Membership {
+        client,
+        clusters: scope.reflectors.get(),
+        namespaces: scope.reflectors.get(),
+        bindings: scope.reflectors.get(),
+        templates: scope.reflectors.get(),
+    };
+    let (clusters, namespaces) = (membership.clusters.clone(), membership.namespaces.clone());
+    let (bindings, templates) = (membership.bindings.clone(), membership.templates.clone());
+    let runner = Runner::new(Arc::new(membership));
+    runner.watch(&clusters, |change| {
+        let new = matches!(change, controller::Change::Applied { old: None, .. });
+        new.then(|| change.key().clone())
+    });
+    let known = clusters.clone();
+    runner.watch(&namespaces, move |change| {
+        let key = Key::cluster_scoped(&change.key().name);
+        known.get(&key).map(|_| key)
+    });
+    runner.watch(&bindings, |change| [Key::cluster_scoped(&change.key().namespace)]);
+    let used = bindings.clone();
+    runner.watch(&templates, move |_| {
+        let clusters: BTreeSet<String> =
+            used.all().into_iter().map(|(key, _)| key.namespace).collect();
+        clusters.into_iter().map(|cluster| Key::cluster_scoped(&cluster))
+    });
+    runner.run("", &scope.controllers, scope.stop.clone()).await;
+}
+
+struct Membership {
+    client: Client,
+    clusters: Arc<Reflector<Whole<Cluster>>>,
+    namespaces: Arc<Reflector<Metadata<Namespace>>>,
+    bindings: Arc<Reflector<Whole<ClusterRoleTemplateBinding>>>,
+    templates: Arc<Reflector<Whole<RoleTemplate>>>,
+}
+
+/// The objects for one cluster.
+#[derive(Default)]
+pub(crate) struct Objects {
+    pub cluster_roles: Vec<ClusterRole>,
+    pub cluster_role_bindings: Vec<ClusterRoleBinding>,
+    pub roles: Vec<Role>,
+    pub role_bindings: Vec<RoleBinding>,
+}
+
+/// What is to be there for a cluster in which these role templates are used. Pure.
+pub(crate) fn desired(
+    cluster: &Cluster,
+    used: &BTreeSet<String>,
+    known: &BTreeMap<String, Arc<RoleTemplate>>,
+) -> Objects {
+    let mut objects = Objects::default();
+    let mut wanted = BTreeSet::new();
+    let mut open: Vec<&str> = used.iter().map(String::as_str).collect();
+    while let Some(name) = open.pop() {
+        if let Some(template) = known.get(name)
+            && wanted.insert(name)
+        {
+            open.extend(template.role_template_names.iter().map(String::as_str));
+        }
+    }
+    for name in wanted {
+        add_role(&mut objects, cluster, name, &known[name]);
+    }
+    objects
+}
+
+fn add_role(objects: &mut Objects, cluster: &Cluster, role: &str, template: &RoleTemplate) {
+    let id = cluster.name_any();
+    let metadata = |name: String, namespace: Option<String>| ObjectMeta {
+        name: Some(name),
+        namespace,
+        labels: Some([(MEMBERSHIP.to_owned(), id.clone())].into()),
+        annotations: Some([(keys::CLUSTER_ROLE_OWNER.to_owned(), role.to_owned())].into()),
+        owner_references: Some(vec![owner_reference(cluster)]),
+        ..ObjectMeta::default()
+    };
+    let members = Some(vec![subject("Group", &cluster_group(&id, role))]);
+    let verbs: &[&str] = if rules::is_owner(template) { &["*"] } else { &["get", "list", "watch"] };
+    let on_cluster = PolicyRule { resource_names: vec![id.clone()], ..ours(&["clusters"], verbs) };
+    let wide = format!("{id}-{role}");
+    objects.cluster_roles.push(ClusterRole {
+        metadata: metadata(wide.clone(), None),
+        rules: Some(vec![to_kube(&on_cluster)]),
+        aggregation_rule: None,
+    });
+    objects.cluster_role_bindings.push(ClusterRoleBinding {
+        metadata: metadata(wide.clone(), None),
+        role_ref: role_ref("ClusterRole", &wide),
+        subjects: members.clone(),
+    });
+    let inside = rules::cluster_plane(template);
+    if inside.is_empty() {
+        return;
+    }
+    objects.roles.push(Role {
+        metadata: metadata(role.to_owned(), Some(id.clone())),
+        rules: Some(inside.iter().map(to_kube).collect()),
+    });
+    objects.role_bindings.push(RoleBinding {
+        metadata: metadata(role.to_owned(), Some(id.clone())),
+        role_ref: role_ref("Role", role),
+        subjects: members,
+    });
+}
+
+impl Membership {
+    async fn keep(&self, key: &Key) -> Result<Outcome, ReconcileError> {
+        let Some(cluster) = self.clusters.get(key) else { return Ok(Outcome::Done) };
+        if cluster.metadata.deletion_timestamp.is_some() {
+            return Ok(Outcome::Done);
+        }
+        let namespace = self.namespaces.named(&key.name);
+        if namespace.is_none_or(|namespace| namespace.deletion_timestamp.is_some()) {
+            return Ok(Outcome::WaitingFor(format!("namespace \"{key}\"")));
+        }
+        let bindings = self.bindings.in_namespace(&key.name);
+        let used: BTreeSet<String> =
+            bindings.iter().map(|(_, binding)| binding.role_template_name.clone()).collect();
+        let known: BTreeMap<String, Arc<RoleTemplate>> =
+            self.templates.all().into_iter().map(|(key, template)| (key.name, template)).collect();
+        let objects = desired(&cluster, &used, &known);
+        let client = &self.client;
+        keep_set(&Api::all(client.clone()), &objects.cluster_roles, &key.name).await?;
+        keep_set(&Api::all(client.clone()), &objects.cluster_role_bindings, &key.name).await?;
+        let roles = Api::namespaced(client.clone(), &key.name);
+        keep_set(&roles, &objects.roles, &key.name).await?;
+        let role_bindings = Api::namespaced(client.clone(), &key.name);
+        keep_set(&role_bindings, &objects.role_bindings, &key.name).await?;
+        Ok(Outcome::Done)
+    }
+}
+
+/// Makes the labelled objects of a cluster exactly these.
+async fn keep_set<K: Object>(
+    api: &Api<K>,
+    wanted: &[K],
+    cluster: &str,
+) -> Result<(), ReconcileError> {
+    for object in wanted {
+        ensure::like(api, object).await?;
+    }
+    let ours = ListParams::default().labels(&format!("{MEMBERSHIP}={cluster}"));
+    let attempt = || format!("list {} of cluster \"{cluster}\"", K::plural(&()));
+    let present = api.list_metadata(&ours).await.attempt(attempt)?;
+    let wanted: BTreeSet<String> = wanted.iter().map(ResourceExt::name_any).collect();
+    for object in present.items {
+        if !wanted.contains(&object.name_any()) {
+            ensure::absent(api, &object.name_any()).await?;
+        }
+    }
+    Ok(())
+}
+
+impl Reconcile for Membership {
+    fn name(&self) -> &'static str {
+        "cluster-membership"
+    }
+    fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
+        Box::pin(self.keep(key))
+    }
+}

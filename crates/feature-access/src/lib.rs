@@ -1,0 +1,45 @@
+//! Access: who may do what in which cluster.
+//!
+//! People get roles by bindings here; nothing is written per person anywhere else. Downstream each
+//! role is one ClusterRole, bound to one group ([`role_template::downstream`]); who is in which group
+//! says the [`graph`], from memory, at each request. In the management API the members of a cluster
+//! see it by the same groups ([`cluster_role_template_binding::management`]).
+
+pub mod cluster_role_template_binding;
+pub mod graph;
+pub mod role_template;
+pub mod roles;
+
+use std::sync::Arc;
+
+use api_management::{ClusterRoleTemplateBinding, RoleTemplate};
+use feature_kit::{
+    DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, ViewSpec,
+};
+
+pub use graph::RoleGraph;
+
+/// The feature. `graph` is also what the server asks for groups.
+pub fn feature(_: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
+    use cluster_role_template_binding::{admission, creator, management};
+    let bindings = KindRules::of::<ClusterRoleTemplateBinding>()
+        .admit_with(Arc::new(admission::BindingRules::new(graph.clone())));
+    let templates = KindRules::of::<RoleTemplate>()
+        .admit_with(Arc::new(role_template::admission::TemplateRules::new(graph.clone())));
+    Feature::new("access")
+        .kind_with(templates)
+        .kind_with(bindings)
+        .seed(roles::seeds())
+        .management(ManagementSpec::new(management::identity(), management::run))
+        .management(ManagementSpec::new(creator::identity(), creator::run))
+        .downstream(DownstreamSpec::new(
+            role_template::downstream::identity(),
+            role_template::downstream::build,
+        ))
+        .view(ViewSpec::new(|_| {
+            vec![role_template::view::view(), cluster_role_template_binding::view::view()]
+        }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! A role template that is in use, or shipped by us, cannot be deleted; inheritance has no loops.
+
+use std::sync::Arc;
+
+use api_meta::status::{Cause, Status};
+use feature_kit::{Admit, Operation, Review};
+use futures::future::BoxFuture;
+
+use crate::graph::RoleGraph;
+
+/// Users named in a refusal; the rest is counted.
+const NAMED_MAX: usize = 3;
+
+/// See the module.
+pub struct TemplateRules {
+    graph: Arc<RoleGraph>,
+}
+
+impl TemplateRules {
+    pub fn new(graph: Arc<RoleGraph>) -> Self {
+        Self { graph }
+    }
+
+    fn check(&self, review: &Review<'_>) -> Result<(), Status> {
+        match review.operation {
+            Operation::Delete => self.check_delete(review),
+            Operation::Create | Operation::Update => self.check_inheritance(review),
+        }
+    }
+
+    fn check_delete(&self, review: &Review<'_>) -> Result<(), Status> {
+        if review.old.is_some_and(|old| old["builtin"] == true) {
+            let message = "it is built in and cannot be deleted";
+            return Err(Status::forbidden(
+                api_management::GROUP,
+                "roletemplates",
+                review.name,
+                message,
+            ));
+        }
+        let users = self.graph.users_of(review.name);
+        if users.is_empty() {
+            return Ok(());
+        }
+        let named = users.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let message = format!("it is used by {} objects, such as {named}", users.len());
+        Err(Status::conflict(api_management::GROUP, "roletemplates", review.name, &message))
+    }
+
+    fn check_inheritance(&self, review: &Review<'_>) -> Result<(), Status> {
+        let inherited = review.object.and_then(|object| object["roleTemplateNames"].as_array());
+        for (index, role) in inherited.into_iter().flatten().enumerate() {
+            let name = role.as_str().unwrap_or_default();
+            let problem = if self.graph.closure(name).contains(review.name) {
+                "would make a loop of inheritance"
+            } else if self.graph.template(name).is_none() {
+                "no such role template"
+            } else {
+                continue;
+            };
+            let field = format!("roleTemplateNames[{index}]");
+            let causes = vec![Cause::invalid(field, role, problem)];
+            return Err(Status::invalid(
+                api_management::GROUP,
+                "RoleTemplate",
+                review.name,
+                causes,
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Admit for TemplateRules {
+    fn admit<'a>(&'a self, review: &'a Review<'a>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move { self.check(review) })
+    }
+}

@@ -1,0 +1,72 @@
+//! Which rules of a role template hold where. Pure.
+
+use api_management::{GROUP, PolicyRule, RoleTemplate};
+
+/// Kinds of ours whose objects live in the cluster's namespace of the management cluster: a rule of a
+/// cluster role template on these is a right there.
+pub const CLUSTER_PLANE: &[&str] = &[
+    "catalogtemplates",
+    "catalogtemplateversions",
+    "clusteralertgroups",
+    "clusteralertrules",
+    "clustercatalogs",
+    "clusterloggings",
+    "clustermonitorgraphs",
+    "clusterregistrationtokens",
+    "clusterroletemplatebindings",
+    "clusterscans",
+    "etcdbackups",
+    "nodepools",
+    "nodes",
+    "notifiers",
+    "podsecuritypolicytemplateprojectbindings",
+    "projects",
+];
+
+/// API groups that are served by the management API only.
+const MANAGEMENT_GROUPS: &[&str] = &[GROUP, "project.cattle.io"];
+
+fn contains(list: &[String], text: &str) -> bool {
+    list.iter().any(|entry| entry == text)
+}
+
+/// The rules as they hold downstream: without those on kinds that exist only here.
+pub fn downstream(template: &RoleTemplate) -> Vec<PolicyRule> {
+    let elsewhere = |rule: &PolicyRule| {
+        !rule.api_groups.is_empty()
+            && rule.api_groups.iter().all(|group| MANAGEMENT_GROUPS.contains(&group.as_str()))
+    };
+    template.rules.iter().filter(|rule| !elsewhere(rule)).cloned().collect()
+}
+
+/// The rules as they hold in the cluster's namespace of the management cluster.
+pub fn cluster_plane(template: &RoleTemplate) -> Vec<PolicyRule> {
+    let mut rules = Vec::new();
+    for rule in &template.rules {
+        if !contains(&rule.api_groups, GROUP) && !contains(&rule.api_groups, "*") {
+            continue;
+        }
+        let all = contains(&rule.resources, "*");
+        let resources = CLUSTER_PLANE.iter().filter(|name| all || contains(&rule.resources, name));
+        let resources: Vec<String> = resources.map(|&name| name.to_owned()).collect();
+        if !resources.is_empty() {
+            rules.push(PolicyRule {
+                api_groups: vec![GROUP.to_owned()],
+                resources,
+                resource_names: rule.resource_names.clone(),
+                non_resource_urls: Vec::new(),
+                verbs: rule.verbs.clone(),
+            });
+        }
+    }
+    rules
+}
+
+/// Whether the template makes an owner of the cluster: it says `own`, or it allows everything.
+pub fn is_owner(template: &RoleTemplate) -> bool {
+    template.rules.iter().any(|rule| {
+        let clusters = contains(&rule.resources, "clusters") || contains(&rule.resources, "*");
+        let group = contains(&rule.api_groups, GROUP) || contains(&rule.api_groups, "*");
+        clusters && group && (contains(&rule.verbs, "own") || contains(&rule.verbs, "*"))
+    })
+}
