@@ -1,0 +1,26 @@
+//! The System project of a cluster cannot be deleted by people: it holds what the cluster needs to run.
+
+use api_management::keys;
+use api_meta::object::ObjectExt;
+use api_meta::status::Status;
+use feature_kit::{Admit, Operation, Review};
+use futures::future::BoxFuture;
+
+/// See the module.
+pub struct ProjectRules;
+
+fn check(review: &Review<'_>) -> Result<(), Status> {
+    let system = review.old.is_some_and(|old| old.label(keys::SYSTEM_PROJECT) == Some("true"));
+    let by_a_person = !review.user.starts_with("system:");
+    if review.operation != Operation::Delete || !system || !by_a_person {
+        return Ok(());
+    }
+    let message = "the System project cannot be deleted; it goes with its cluster";
+    Err(Status::forbidden(api_management::GROUP, "projects", review.name, message))
+}
+
+impl Admit for ProjectRules {
+    fn admit<'a>(&'a self, review: &'a Review<'a>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move { check(review) })
+    }
+}

@@ -1,0 +1,134 @@
+//! Keeps true: every cluster got its projects Default and System, once.
+//!
+//! Owns the cluster's conditions DefaultProjectCreated and SystemProjectCreated. Once they are true it
+//! never makes the projects again: who deletes Default means it. Watches clusters (own key) and
+//! namespaces (a namespace maps to the cluster of the same name).
+
+use std::sync::Arc;
+
+use api_management::{Cluster, Project, condition, ids, keys, project};
+use controller::{
+    ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
+    Runner, StatusPatch, Target, Whole, ensure,
+};
+use feature_kit::rbac::ours;
+use feature_kit::{ControllerIdentity, ManagementContext};
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{Api, Client, ResourceExt};
+
+const DEFAULT_CREATED: OwnedCondition = OwnedCondition::of("Cluster", "DefaultProjectCreated");
+const SYSTEM_CREATED: OwnedCondition = OwnedCondition::of("Cluster", "SystemProjectCreated");
+
+pub fn identity() -> ControllerIdentity {
+    ControllerIdentity::new(
+        "initial-projects",
+        vec![
+            ours(&["clusters"], &["get"]),
+            ours(&["clusters/status"], &["patch"]),
+            ours(&["projects"], &["create"]),
+        ],
+    )
+}
+
+pub async fn run(context: ManagementContext, client: Client) {
+    let scope = &context.scope;
+    let clusters = scope.reflectors.get::<Whole<Cluster>>();
+    let namespaces = scope.reflectors.get::<Metadata<Namespace>>();
+    let initial =
+        InitialProjects { client, clusters: clusters.clone(), namespaces: namespaces.clone() };
+    let runner = Runner::new(Arc::new(initial));
+    runner.watch_own(&clusters);
+    let known = clusters.clone();
+    runner.watch(&namespaces, move |change| {
+        let key = Key::cluster_scoped(&change.key().name);
+        known.get(&key).map(|_| key)
+    });
+    runner.run("", &scope.controllers, scope.stop.clone()).await;
+}
+
+struct InitialProjects {
+    client: Client,
+    clusters: Arc<Reflector<Whole<Cluster>>>,
+    namespaces: Arc<Reflector<Metadata<Namespace>>>,
+}
+
+/// The projects that the cluster has yet to get, with the condition that each makes true. Pure.
+///
+/// Names are made of the cluster's uid, so that a second try finds the first one's work.
+pub(crate) fn desired(cluster: &Cluster) -> Vec<(OwnedCondition, Project)> {
+    let wanted = [
+        (DEFAULT_CREATED, project::DEFAULT_DISPLAY_NAME, keys::DEFAULT_PROJECT, 0),
+        (SYSTEM_CREATED, project::SYSTEM_DISPLAY_NAME, keys::SYSTEM_PROJECT, ids::SUFFIX_LEN),
+    ];
+    let uid = digits(&cluster.uid().unwrap_or_default());
+    let missing = wanted
+        .into_iter()
+        .filter(|(owned, ..)| !condition::is_true(&cluster.status.conditions, owned.condition()));
+    let make = |(owned, display_name, label, offset): (OwnedCondition, &str, &str, usize)| {
+        let random = uid.get(offset..offset + ids::SUFFIX_LEN).unwrap_or(&[0; ids::SUFFIX_LEN]);
+        let mut project = Project::default();
+        project.metadata.name = Some(ids::from_random(ids::PROJECT_PREFIX, random));
+        project.metadata.namespace = cluster.metadata.name.clone();
+        project.metadata.labels = Some([(label.to_owned(), "true".to_owned())].into());
+        project.metadata.owner_references = Some(vec![owner_reference(cluster)]);
+        project.spec.display_name = display_name.to_owned();
+        project.spec.description = format!("{display_name} project created for the cluster");
+        project.spec.cluster_name = cluster.name_any();
+        (owned, project)
+    };
+    missing.map(make).collect()
+}
+
+/// The bytes that a uid's hexadecimal digits stand for, without those that the format fixes.
+fn digits(uid: &str) -> Vec<u8> {
+    let hex: Vec<u8> =
+        uid.chars().filter_map(|c| c.to_digit(16)).filter_map(|d| u8::try_from(d).ok()).collect();
+    let bytes: Vec<u8> = hex.chunks_exact(2).map(|pair| pair[0] * 16 + pair[1]).collect();
+    // Bytes 6 and 8 carry the version and the variant.
+    let free = bytes.iter().enumerate().filter(|(at, _)| *at != 6 && *at != 8);
+    free.map(|(_, byte)| *byte).collect()
+}
+
+fn owner_reference(cluster: &Cluster) -> OwnerReference {
+    OwnerReference {
+        api_version: api_management::API_VERSION.to_owned(),
+        kind: "Cluster".to_owned(),
+        name: cluster.name_any(),
+        uid: cluster.uid().unwrap_or_default(),
+        controller: None,
+        block_owner_deletion: None,
+    }
+}
+
+impl InitialProjects {
+    async fn keep(&self, key: &Key) -> Result<Outcome, ReconcileError> {
+        let Some(cluster) = self.clusters.get(key) else { return Ok(Outcome::Done) };
+        let missing = desired(&cluster);
+        if missing.is_empty() || cluster.metadata.deletion_timestamp.is_some() {
+            return Ok(Outcome::Done);
+        }
+        let namespace = self.namespaces.named(&key.name);
+        if namespace.is_none_or(|namespace| namespace.deletion_timestamp.is_some()) {
+            return Ok(Outcome::WaitingFor(format!("namespace \"{key}\"")));
+        }
+        let api: Api<Project> = Api::namespaced(self.client.clone(), &key.name);
+        let mut patch = StatusPatch::new();
+        for (owned, project) in missing {
+            ensure::created(&api, &project).await?;
+            patch = patch.condition(owned, ConditionState::yes());
+        }
+        patch.write(&self.client, &Target::of::<Cluster>("", &key.name)).await?;
+        Ok(Outcome::Done)
+    }
+}
+
+impl Reconcile for InitialProjects {
+    fn name(&self) -> &'static str {
+        "initial-projects"
+    }
+    fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
+        Box::pin(self.keep(key))
+    }
+}
