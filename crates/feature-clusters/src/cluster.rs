@@ -1,0 +1,35 @@
+//! Cluster: the controllers that keep it true, by concern. Their order in a cluster's life:
+//!
+//! | File | Conditions it owns | Keeps true |
+//! | --- | --- | --- |
+//! | [`admission`] | – | names are unique, `local` stays |
+//! | [`lifecycle`] | Pending, Provisioned, BackingNamespaceCreated, Updated | namespace, first token, appliedSpec |
+//! | [`health`] | Connected, AgentDeployed, Waiting, Ready | whether the API can be reached and is well |
+//! | [`ownership`] | – | one downstream namespace owns all that is ours there |
+//! | [`removal`] | Removed | a deleted cluster goes, here and downstream, within a deadline |
+//!
+//! How clusters look in the REST view is in [`view`]; [`actions`] makes kubeconfigs.
+//! `DefaultProjectCreated` and `SystemProjectCreated` belong to the projects feature.
+
+pub mod actions;
+pub mod admission;
+pub mod health;
+pub mod lifecycle;
+pub mod ownership;
+pub mod removal;
+pub mod view;
+
+use api_management::Cluster;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+/// A reference by which dependants go when the cluster goes. Does not hold up its deletion.
+pub fn owner_reference(cluster: &Cluster) -> OwnerReference {
+    OwnerReference {
+        api_version: api_management::API_VERSION.to_owned(),
+        kind: "Cluster".to_owned(),
+        name: cluster.metadata.name.clone().unwrap_or_default(),
+        uid: cluster.metadata.uid.clone().unwrap_or_default(),
+        controller: None,
+        block_owner_deletion: None,
+    }
+}

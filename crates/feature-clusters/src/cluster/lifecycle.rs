@@ -1,0 +1,147 @@
+//! Keeps true: every cluster has its namespace and, to begin with, a registration token; its
+//! `status.appliedSpec` is the spec that was acted on.
+//!
+//! Owns Pending, Provisioned, BackingNamespaceCreated and Updated. Watches clusters (own key) and
+//! namespaces (a namespace maps to the cluster of the same name).
+
+use std::sync::Arc;
+
+use api_management::cluster::DRIVER_LOCAL;
+use api_management::{Cluster, ClusterRegistrationToken, cluster_registration_token as crt, keys};
+use controller::{
+    ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
+    Runner, StatusPatch, Target, Whole, ensure,
+};
+use feature_kit::rbac::{ours, rule};
+use feature_kit::{ControllerIdentity, ManagementContext};
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::ObjectMeta;
+use kube::{Api, Client};
+
+use super::owner_reference;
+
+const PENDING: OwnedCondition = OwnedCondition::of("Cluster", "Pending");
+const PROVISIONED: OwnedCondition = OwnedCondition::of("Cluster", "Provisioned");
+const NAMESPACE: OwnedCondition = OwnedCondition::of("Cluster", "BackingNamespaceCreated");
+const UPDATED: OwnedCondition = OwnedCondition::of("Cluster", "Updated");
+
+pub fn identity() -> ControllerIdentity {
+    ControllerIdentity::new(
+        "cluster-lifecycle",
+        vec![
+            ours(&["clusters"], &["get"]),
+            ours(&["clusters/status"], &["patch"]),
+            ours(&["clusterregistrationtokens"], &["create"]),
+            rule("", &["namespaces"], &["create"]),
+        ],
+    )
+}
+
+pub async fn run(context: ManagementContext, client: Client) {
+    let scope = &context.scope;
+    let clusters = scope.reflectors.get::<Whole<Cluster>>();
+    let namespaces = scope.reflectors.get::<Metadata<Namespace>>();
+    let lifecycle =
+        Lifecycle { client, clusters: clusters.clone(), namespaces: namespaces.clone() };
+    let runner = Runner::new(Arc::new(lifecycle));
+    runner.watch_own(&clusters);
+    let known = clusters.clone();
+    runner.watch(&namespaces, move |change| {
+        let key = Key::cluster_scoped(&change.key().name);
+        known.get(&key).map(|_| key)
+    });
+    runner.run("", &scope.controllers, scope.stop.clone()).await;
+}
+
+struct Lifecycle {
+    client: Client,
+    clusters: Arc<Reflector<Whole<Cluster>>>,
+    namespaces: Arc<Reflector<Metadata<Namespace>>>,
+}
+
+/// What to write into status. Pure.
+pub(crate) fn desired(cluster: &Cluster) -> StatusPatch {
+    let pending = ConditionState::unknown(
+        "AgentNotRegistered",
+        "waiting for the cluster's agent; apply the import manifest in the cluster",
+    );
+    let here = cluster.is_local() || cluster.status.agent_identity.is_some();
+    let spec = serde_json::to_value(&cluster.spec).expect("a spec serialises");
+    let mut patch = StatusPatch::new()
+        .field("appliedSpec", spec)
+        .condition(NAMESPACE, ConditionState::yes())
+        .condition(UPDATED, ConditionState::yes())
+        .condition(PENDING, if here { ConditionState::yes() } else { pending });
+    if here {
+        patch = patch.condition(PROVISIONED, ConditionState::yes());
+    }
+    if cluster.is_local() {
+        patch = patch.field("driver", DRIVER_LOCAL);
+    }
+    patch
+}
+
+/// The cluster's namespace in the management cluster.
+fn namespace(cluster: &Cluster) -> Namespace {
+    let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
+    let metadata = ObjectMeta {
+        name: cluster.metadata.name.clone(),
+        annotations: Some(annotations.into()),
+        owner_references: Some(vec![owner_reference(cluster)]),
+        ..ObjectMeta::default()
+    };
+    Namespace { metadata, ..Namespace::default() }
+}
+
+/// The token that a cluster is born with.
+fn first_token(cluster: &Cluster) -> ClusterRegistrationToken {
+    let name = cluster.metadata.name.clone().unwrap_or_default();
+    let mut token = ClusterRegistrationToken::default();
+    token.metadata.name = Some(crt::DEFAULT_NAME.to_owned());
+    token.metadata.namespace = Some(name.clone());
+    token.metadata.owner_references = Some(vec![owner_reference(cluster)]);
+    token.spec.cluster_name = name;
+    token
+}
+
+impl Lifecycle {
+    async fn keep(&self, key: &Key) -> Result<Outcome, ReconcileError> {
+        let Some(cluster) = self.clusters.get(key) else { return Ok(Outcome::Done) };
+        if cluster.metadata.deletion_timestamp.is_some() {
+            return Ok(Outcome::WaitingFor("removal".to_owned()));
+        }
+        match self.namespaces.named(&key.name) {
+            Some(namespace) if namespace.deletion_timestamp.is_some() => {
+                let state = ConditionState::no("Terminating", "the cluster's namespace is going");
+                let patch = StatusPatch::new().condition(NAMESPACE, state);
+                patch.write(&self.client, &self.target(key)).await?;
+                return Ok(Outcome::WaitingFor("the end of the old namespace".to_owned()));
+            }
+            Some(_) => {}
+            None => {
+                ensure::created(&Api::all(self.client.clone()), &namespace(&cluster)).await?;
+            }
+        }
+        let new = cluster.status.applied_spec.is_none();
+        if new && cluster.is_imported() {
+            let api = Api::namespaced(self.client.clone(), &key.name);
+            ensure::created(&api, &first_token(&cluster)).await?;
+        }
+        desired(&cluster).write(&self.client, &self.target(key)).await?;
+        Ok(Outcome::Done)
+    }
+
+    fn target(&self, key: &Key) -> Target {
+        Target::of::<Cluster>("", &key.name)
+    }
+}
+
+impl Reconcile for Lifecycle {
+    fn name(&self) -> &'static str {
+        "cluster-lifecycle"
+    }
+    fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
+        Box::pin(self.keep(key))
+    }
+}

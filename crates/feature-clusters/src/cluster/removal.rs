@@ -1,0 +1,305 @@
+//! Keeps true: a deleted cluster goes, within a deadline, and a report says what was left.
+//!
+//! Owns Removed. Order: downstream first, while the agent is there to do it (our namespace, which owns
+//! all the rest, and what carries our label); then everything here; then the report; then the
+//! finalizer. Without an agent it waits until the deadline or until somebody sets the annotation
+//! `drover.io/force-remove: "true"`; then it goes on and the report says what could not be done.
+//!
+//! The report is a ConfigMap `removal-<cluster id>` in namespace `cattle-system` of the management
+//! cluster, key `report.json`: it outlives the object. The newest per cluster id stays.
+
+pub mod downstream;
+pub mod report;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_management::{
+    Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, Node, Project, condition, keys,
+};
+use controller::ensure::{self, Object};
+use controller::error::is_code;
+use controller::{
+    Attempt, ConditionState, Key, Limits, Outcome, OwnedCondition, Reconcile, ReconcileError,
+    Reflector, Runner, StatusPatch, Target, Whole, finalizer,
+};
+use feature_kit::rbac::{ours, rule};
+use feature_kit::{ClusterConnections, ControllerIdentity, ManagementContext};
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{DeleteParams, ListParams};
+use kube::{Api, Client, ResourceExt};
+use parking_lot::Mutex;
+
+use downstream::Step;
+use report::{Left, Report};
+
+const REMOVED: OwnedCondition = OwnedCondition::of("Cluster", "Removed");
+
+/// Reason of Removed from when our downstream namespace was told to go: from then on a lost agent is
+/// what we asked for. In the object, so that it survives a restart.
+const DOWNSTREAM_GOING: &str = "DownstreamGoing";
+
+/// From the deletion on; then removal ends with what was possible.
+pub const REMOVAL_TIME_MAX: Duration = Duration::from_secs(300);
+/// Time between two looks while something is going.
+const LOOK_INTERVAL: Duration = Duration::from_millis(300);
+
+pub fn identity() -> ControllerIdentity {
+    let dependants =
+        ["nodes", "projects", "clusterregistrationtokens", "clusterroletemplatebindings"];
+    ControllerIdentity::new(
+        "cluster-removal",
+        vec![
+            // Patch: for the finalizer alone; admission refuses every other change by controllers.
+            ours(&["clusters"], &["get", "patch"]),
+            ours(&["clusters/status"], &["patch"]),
+            ours(&dependants, &["list", "deletecollection"]),
+            rule("", &["namespaces"], &["get", "delete"]),
+        ],
+    )
+    .within(keys::SYSTEM_NS, rule("", &["configmaps"], &["get", "create", "patch"]))
+}
+
+pub async fn run(context: ManagementContext, client: Client) {
+    let scope = &context.scope;
+    let clusters = scope.reflectors.get::<Whole<Cluster>>();
+    let removal = Removal {
+        client,
+        clusters: clusters.clone(),
+        connections: context.connections.clone(),
+        reports: Mutex::default(),
+    };
+    let limits = Limits { running_per_lane_max: 1, ..Limits::default() };
+    let runner = Runner::with_limits(Arc::new(removal), limits);
+    runner.watch(&clusters, |change| {
+        let terminating = change.object().metadata.deletion_timestamp.is_some();
+        terminating.then(|| change.key().clone())
+    });
+    let mut events = context.connections.events();
+    let queue = runner.queue().clone();
+    let follow = async move {
+        loop {
+            // A lost event only means waiting for the next look.
+            if let Ok(event) = events.recv().await {
+                let key = Key::cluster_scoped(&event.cluster);
+                let cluster = clusters.get(&key);
+                if cluster.is_some_and(|c| c.metadata.deletion_timestamp.is_some()) {
+                    queue.add(key);
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = runner.run("", &scope.controllers, scope.stop.clone()) => {}
+        () = follow => {}
+    }
+}
+
+struct Removal {
+    client: Client,
+    clusters: Arc<Reflector<Whole<Cluster>>>,
+    connections: Arc<dyn ClusterConnections>,
+    /// What was done so far, by cluster. Lost at a restart, which costs detail in the report only.
+    reports: Mutex<HashMap<String, Report>>,
+}
+
+/// Whether to go on waiting for the downstream cluster. Pure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    Wait,
+    Forced,
+    PastDeadline,
+}
+
+/// How long removal has waited decides, unless somebody forces it.
+pub(crate) fn patience(forced: bool, deleted_at: Timestamp, now: Timestamp) -> Patience {
+    let waited = now.duration_since(deleted_at);
+    if forced {
+        Patience::Forced
+    } else if waited.as_secs() >= REMOVAL_TIME_MAX.as_secs().cast_signed() {
+        Patience::PastDeadline
+    } else {
+        Patience::Wait
+    }
+}
+
+impl Removal {
+    async fn remove(&self, key: &Key) -> Result<Outcome, ReconcileError> {
+        let Some(cluster) = self.clusters.get(key) else {
+            self.reports.lock().remove(&key.name);
+            return Ok(Outcome::Done);
+        };
+        let ours = keys::CLUSTER_FINALIZER;
+        let deleted_at = match &cluster.metadata.deletion_timestamp {
+            Some(at) if cluster.finalizers().iter().any(|name| name == ours) => at.0,
+            _ => return Ok(Outcome::Done),
+        };
+        let patience = patience(cluster.is_removal_forced(), deleted_at, Timestamp::now());
+        if let Some(wait) = self.clean_downstream(&cluster, patience).await? {
+            return Ok(wait);
+        }
+        self.connections.cut(&key.name);
+        if !self.clean_management(key, patience).await? {
+            self.tell(key, "Cleanup", "removing the cluster's namespace").await?;
+            return Ok(Outcome::RequeueAfter(LOOK_INTERVAL));
+        }
+        self.finish(&cluster, deleted_at, patience).await?;
+        Ok(Outcome::Done)
+    }
+
+    /// Removes what is ours downstream. Answers the outcome to wait with, or none to go on.
+    async fn clean_downstream(
+        &self,
+        cluster: &Cluster,
+        patience: Patience,
+    ) -> Result<Option<Outcome>, ReconcileError> {
+        let key = Key::cluster_scoped(&cluster.name_any());
+        if cluster.status.agent_identity.is_none() || self.is_clean(&key) {
+            return Ok(None);
+        }
+        let client = self.connections.client(&key.name);
+        let noted = condition::find(&cluster.status.conditions, REMOVED.condition());
+        let started = self.with_report(&key, |report| report.downstream_started)
+            || noted.is_some_and(|condition| condition.reason == DOWNSTREAM_GOING);
+        let step = match client {
+            Some(client) => downstream::step(&client).await,
+            // Our namespace takes the agent along; what is left is the garbage collector's.
+            None if started => Step::Done(Vec::new()),
+            None => Step::Unreachable("the cluster's agent is not connected".to_owned()),
+        };
+        match step {
+            Step::Done(removed) => {
+                self.with_report(&key, |report| {
+                    report.note(removed);
+                    report.downstream_clean = true;
+                });
+                Ok(None)
+            }
+            Step::Going(removed) => {
+                self.with_report(&key, |report| {
+                    report.note(removed);
+                    report.downstream_started = true;
+                });
+                if patience != Patience::Wait {
+                    let why = "it was still going when removal ended";
+                    self.leave(&key, downstream::everything(why));
+                    return Ok(None);
+                }
+                self.tell(&key, DOWNSTREAM_GOING, "removing our objects downstream").await?;
+                Ok(Some(Outcome::RequeueAfter(LOOK_INTERVAL)))
+            }
+            Step::Unreachable(_) if started => {
+                self.with_report(&key, |report| report.downstream_clean = true);
+                Ok(None)
+            }
+            Step::Unreachable(why) if patience == Patience::Wait => {
+                let message = format!(
+                    "cannot clean up downstream: {why}; annotate the cluster with \
+                     {}=true to go on without",
+                    keys::FORCE_REMOVE
+                );
+                self.tell(&key, "DownstreamUnreachable", &message).await?;
+                Ok(Some(Outcome::RequeueAfter(Duration::from_secs(2))))
+            }
+            Step::Unreachable(why) => {
+                self.leave(&key, downstream::everything(&why));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Removes the cluster's dependants here. Answers whether they are gone, or need not be waited
+    /// for any more.
+    async fn clean_management(
+        &self,
+        key: &Key,
+        patience: Patience,
+    ) -> Result<bool, ReconcileError> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let attempt = || format!("read namespace \"{}\"", key.name);
+        if namespaces.get_opt(&key.name).await.attempt(attempt)?.is_none() {
+            return Ok(true);
+        }
+        self.delete_all::<Node>(&key.name).await?;
+        self.delete_all::<ClusterRegistrationToken>(&key.name).await?;
+        self.delete_all::<ClusterRoleTemplateBinding>(&key.name).await?;
+        self.delete_all::<Project>(&key.name).await?;
+        if ensure::absent(&namespaces, &key.name).await? {
+            return Ok(true);
+        }
+        if patience == Patience::PastDeadline {
+            let why = "it was still going when removal ended";
+            self.leave(key, vec![Left::new("management", "Namespace", "", &key.name, why)]);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    async fn delete_all<K>(&self, namespace: &str) -> Result<(), ReconcileError>
+    where
+        K: Object + kube::Resource<Scope = NamespaceResourceScope>,
+    {
+        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let all = ListParams::default();
+        match api.delete_collection(&DeleteParams::background(), &all).await {
+            Err(error) if !is_code(&error, 404) => {
+                Err(error).attempt(|| format!("delete {} in \"{namespace}\"", K::plural(&())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn finish(
+        &self,
+        cluster: &Cluster,
+        deleted_at: Timestamp,
+        patience: Patience,
+    ) -> Result<(), ReconcileError> {
+        let key = Key::cluster_scoped(&cluster.name_any());
+        let mut report = self.with_report(&key, |report| report.clone());
+        report.describe(cluster, deleted_at, patience);
+        let configmaps: Api<ConfigMap> = Api::namespaced(self.client.clone(), keys::SYSTEM_NS);
+        ensure::like(&configmaps, &report.to_config_map()).await?;
+        tracing::info!(cluster = %key, left = report.left.len(), "cluster removed");
+        let target = Target::of::<Cluster>("", &key.name);
+        finalizer::remove(&self.client, &target, keys::CLUSTER_FINALIZER).await?;
+        self.reports.lock().remove(&key.name);
+        Ok(())
+    }
+
+    async fn tell(&self, key: &Key, reason: &str, message: &str) -> Result<(), ReconcileError> {
+        let patch = StatusPatch::new().condition(REMOVED, ConditionState::unknown(reason, message));
+        patch.write(&self.client, &Target::of::<Cluster>("", &key.name)).await?;
+        Ok(())
+    }
+
+    fn with_report<T>(&self, key: &Key, change: impl FnOnce(&mut Report) -> T) -> T {
+        change(self.reports.lock().entry(key.name.clone()).or_default())
+    }
+    fn is_clean(&self, key: &Key) -> bool {
+        self.with_report(key, |report| report.downstream_clean)
+    }
+    fn leave(&self, key: &Key, left: Vec<Left>) {
+        self.with_report(key, |report| {
+            for entry in left {
+                if !report.left.contains(&entry) {
+                    report.left.push(entry);
+                }
+            }
+            report.downstream_clean = true;
+        });
+    }
+}
+
+impl Reconcile for Removal {
+    fn name(&self) -> &'static str {
+        "cluster-removal"
+    }
+    fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
+        Box::pin(self.remove(key))
+    }
+}

@@ -1,0 +1,94 @@
+//! The downstream half of removal: one step, repeated until nothing of ours is left.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use api_management::keys;
+use controller::error::is_code;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{DeleteParams, ListParams};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+
+use super::report::{Left, Removed};
+use crate::cluster_registration_token::manifest::AGENT_NAME;
+
+/// Longest step; an agent that vanished in the middle of it must not hold it longer.
+const STEP_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How far the step came.
+pub enum Step {
+    /// Nothing of ours is left; with what this step removed.
+    Done(Vec<Removed>),
+    /// Our namespace is going; with what this step removed.
+    Going(Vec<Removed>),
+    /// The cluster cannot be reached, or no longer lets us in.
+    Unreachable(String),
+}
+
+/// What a cluster has of ours at least, when nothing could be removed.
+pub fn everything(why: &str) -> Vec<Left> {
+    vec![
+        Left::new("downstream", "Namespace", "", keys::SYSTEM_NS, why),
+        Left::new("downstream", "ClusterRole", "", AGENT_NAME, why),
+        Left::new("downstream", "ClusterRoleBinding", "", AGENT_NAME, why),
+    ]
+}
+
+/// Deletes what carries our label, then our namespace, which owns the agent and its rights. The
+/// agent's own rights must go last: they go with the namespace.
+pub async fn step(client: &Client) -> Step {
+    match tokio::time::timeout(STEP_TIME_MAX, try_step(client)).await {
+        Ok(Ok(step)) => step,
+        Ok(Err(error)) => Step::Unreachable(error.to_string()),
+        Err(_) => Step::Unreachable(format!("no answer within {} s", STEP_TIME_MAX.as_secs())),
+    }
+}
+
+async fn try_step(client: &Client) -> Result<Step, kube::Error> {
+    let mut removed = Vec::new();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = namespaces.get_opt(keys::SYSTEM_NS).await?;
+    let Some(namespace) = namespace else {
+        // Whoever still lets us in after the namespace has gone did not make it owner in time.
+        removed.extend(delete_labelled::<ClusterRoleBinding>(client, |_| true).await?);
+        removed.extend(delete_labelled::<ClusterRole>(client, |_| true).await?);
+        return Ok(Step::Done(removed));
+    };
+    let others = |name: &str| name != AGENT_NAME;
+    removed.extend(delete_labelled::<ClusterRoleBinding>(client, others).await?);
+    removed.extend(delete_labelled::<ClusterRole>(client, others).await?);
+    if namespace.metadata.deletion_timestamp.is_none() {
+        match namespaces.delete(keys::SYSTEM_NS, &DeleteParams::background()).await {
+            Ok(_) => removed.push(Removed::new("Namespace", keys::SYSTEM_NS)),
+            Err(error) if is_code(&error, 404) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Step::Going(removed))
+}
+
+async fn delete_labelled<K>(
+    client: &Client,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<Removed>, kube::Error>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let api: Api<K> = Api::all(client.clone());
+    let ours = ListParams::default().labels(keys::DOWNSTREAM_OWNED);
+    let mut removed = Vec::new();
+    for object in api.list_metadata(&ours).await?.items {
+        let name = object.name_any();
+        if !wanted(&name) {
+            continue;
+        }
+        match api.delete(&name, &DeleteParams::background()).await {
+            Ok(_) => removed.push(Removed::new(&K::kind(&()), &name)),
+            Err(error) if is_code(&error, 404) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(removed)
+}

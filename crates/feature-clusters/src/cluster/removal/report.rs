@@ -1,0 +1,107 @@
+//! What a removal did and what it left, as kept after the cluster's object is gone.
+
+use api_management::{Cluster, keys};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
+use kube::api::ObjectMeta;
+use serde::Serialize;
+
+use super::Patience;
+
+/// Entries of each list that are kept; the rest is counted.
+const ENTRIES_MAX: usize = 200;
+
+/// Something that was removed downstream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Removed {
+    pub kind: String,
+    pub name: String,
+}
+
+impl Removed {
+    pub fn new(kind: &str, name: &str) -> Self {
+        Self { kind: kind.to_owned(), name: name.to_owned() }
+    }
+}
+
+/// Something that was not removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Left {
+    /// `downstream` or `management`.
+    pub cluster: String,
+    pub kind: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    pub name: String,
+    pub why: String,
+}
+
+impl Left {
+    pub fn new(cluster: &str, kind: &str, namespace: &str, name: &str, why: &str) -> Self {
+        let [cluster, kind, namespace, name, why] =
+            [cluster, kind, namespace, name, why].map(str::to_owned);
+        Self { cluster, kind, namespace, name, why }
+    }
+}
+
+/// The report of one removal.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    pub cluster: String,
+    pub display_name: String,
+    pub deleted_at: String,
+    pub finished_at: String,
+    /// `complete`, `forced` or `deadline`.
+    pub outcome: &'static str,
+    pub removed: Vec<Removed>,
+    pub left: Vec<Left>,
+    #[serde(skip)]
+    pub downstream_started: bool,
+    #[serde(skip)]
+    pub downstream_clean: bool,
+}
+
+impl Report {
+    /// Notes what was removed, each thing once.
+    pub fn note(&mut self, removed: Vec<Removed>) {
+        for entry in removed {
+            if self.removed.len() < ENTRIES_MAX && !self.removed.contains(&entry) {
+                self.removed.push(entry);
+            }
+        }
+    }
+
+    pub(super) fn describe(
+        &mut self,
+        cluster: &Cluster,
+        deleted_at: Timestamp,
+        patience: Patience,
+    ) {
+        self.cluster = cluster.name_any();
+        self.display_name = cluster.display_name().to_owned();
+        self.deleted_at = deleted_at.to_string();
+        self.finished_at = controller::status::now();
+        self.outcome = match patience {
+            _ if self.left.is_empty() => "complete",
+            Patience::Forced => "forced",
+            Patience::Wait | Patience::PastDeadline => "deadline",
+        };
+    }
+
+    pub fn to_config_map(&self) -> ConfigMap {
+        let json = serde_json::to_string_pretty(self).expect("a report serialises");
+        let labels = [(keys::CLUSTER_ID.to_owned(), self.cluster.clone())];
+        ConfigMap {
+            metadata: ObjectMeta {
+                name: Some(format!("removal-{}", self.cluster)),
+                namespace: Some(keys::SYSTEM_NS.to_owned()),
+                labels: Some(labels.into()),
+                ..ObjectMeta::default()
+            },
+            data: Some([("report.json".to_owned(), json)].into()),
+            ..ConfigMap::default()
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! `GET /v3/import/<token>_<cluster id>.yaml`: the agent's manifest, for whoever has the token.
+//!
+//! Public: the token in the path is the credential. Unknown is 404, ended is 410, each with what to do
+//! in plain text, since the reader sees it as an error of kubectl or curl.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use api_management::setting::{AGENT_IMAGE, CACERTS};
+use api_management::{Cluster, ClusterRegistrationToken};
+use controller::{Change, Key, Reflector, Reflectors, Whole};
+use feature_kit::{Handler, ManagementContext, Request, Response, Settings, route};
+use futures::future::BoxFuture;
+use http::{Method, StatusCode};
+use parking_lot::RwLock;
+use tokio::sync::OnceCell;
+
+use super::manifest::{Import, agent_image, render};
+use crate::registrar::expires_at;
+
+/// How long a request waits for a server that has just started.
+const SYNC_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The route.
+pub struct ImportRoute {
+    reflectors: Reflectors,
+    settings: Settings,
+    lookup: OnceCell<Lookup>,
+}
+
+struct Lookup {
+    tokens: Arc<Reflector<Whole<ClusterRegistrationToken>>>,
+    clusters: Arc<Reflector<Whole<Cluster>>>,
+    by_secret: Arc<RwLock<HashMap<String, Key>>>,
+}
+
+impl Lookup {
+    fn new(reflectors: &Reflectors) -> Self {
+        let tokens = reflectors.get::<Whole<ClusterRegistrationToken>>();
+        let by_secret: Arc<RwLock<HashMap<String, Key>>> = Arc::default();
+        let index = by_secret.clone();
+        tokens.subscribe(move |change| {
+            note(&mut index.write(), change);
+            true
+        });
+        Self { tokens, clusters: reflectors.get(), by_secret }
+    }
+}
+
+fn note(index: &mut HashMap<String, Key>, change: &Change<'_, ClusterRegistrationToken>) {
+    let old = match change {
+        Change::Applied { old, .. } => *old,
+        Change::Deleted { old, .. } => Some(*old),
+    };
+    if let Some(old) = old {
+        index.remove(&old.status.token);
+    }
+    if let Change::Applied { key, new, .. } = change
+        && !new.status.token.is_empty()
+    {
+        index.insert(new.status.token.clone(), (*key).clone());
+    }
+}
+
+/// The token and, when given, the cluster id in a path. Pure.
+pub(crate) fn parse(path: &str) -> Option<(&str, Option<&str>)> {
+    let name = path.strip_prefix("/v3/import/")?.strip_suffix(".yaml")?;
+    if name.is_empty() || name.contains('/') {
+        return None;
+    }
+    Some(match name.split_once('_') {
+        Some((token, cluster)) => (token, Some(cluster)),
+        None => (name, None),
+    })
+}
+
+const UNKNOWN: &str = "# this registration token is not known to this server\n\
+    # get the import command of the cluster from the server and run that one\n";
+const ENDED: &str = "# this registration token has expired\n\
+    # create a new registration token for the cluster and run the command it shows\n";
+const STARTING: &str = "# the server is still starting; run the command again in a few seconds\n";
+
+impl ImportRoute {
+    pub fn new(context: &ManagementContext) -> Self {
+        Self {
+            reflectors: context.scope.reflectors.clone(),
+            settings: context.settings.clone(),
+            lookup: OnceCell::new(),
+        }
+    }
+
+    async fn answer(&self, request: Request) -> Response {
+        if ![Method::GET, Method::HEAD].contains(&request.parts.method) {
+            return route::text(StatusCode::METHOD_NOT_ALLOWED, "# only GET is served here\n");
+        }
+        let Some((secret, cluster_id)) = parse(request.parts.uri.path()) else {
+            return route::text(StatusCode::NOT_FOUND, UNKNOWN);
+        };
+        let lookup = self.lookup.get_or_init(async || Lookup::new(&self.reflectors)).await;
+        let synced = async {
+            tokio::join!(lookup.tokens.synced(), lookup.clusters.synced(), self.settings.synced())
+        };
+        if tokio::time::timeout(SYNC_TIME_MAX, synced).await.is_err() {
+            return route::text(StatusCode::SERVICE_UNAVAILABLE, STARTING);
+        }
+        let key = lookup.by_secret.read().get(secret).cloned();
+        let token = key.and_then(|key| lookup.tokens.get(&key));
+        let token = token
+            .filter(|token| cluster_id.is_none_or(|cluster| cluster == token.spec.cluster_name));
+        let Some(token) = token else { return route::text(StatusCode::NOT_FOUND, UNKNOWN) };
+        if expires_at(&token) <= SystemTime::now() {
+            return route::text(StatusCode::GONE, ENDED);
+        }
+        let Some(cluster) = lookup.clusters.named(&token.spec.cluster_name) else {
+            return route::text(StatusCode::NOT_FOUND, UNKNOWN);
+        };
+        self.manifest(&request, &cluster, secret)
+    }
+
+    fn manifest(&self, request: &Request, cluster: &Cluster, secret: &str) -> Response {
+        let set = self.settings.server_url();
+        let server_url = if set.is_empty() { request.base_url() } else { set };
+        let text = render(&Import {
+            cluster: cluster.metadata.name.as_deref().unwrap_or_default(),
+            server_url: &server_url,
+            ca_certs: &self.settings.get(CACERTS),
+            token: secret,
+            image: &agent_image(&cluster.spec, &self.settings.get(AGENT_IMAGE)),
+            env: &cluster.spec.agent_env_vars,
+        });
+        route::text(StatusCode::OK, text)
+    }
+}
+
+impl Handler for ImportRoute {
+    fn handle(&self, request: Request) -> BoxFuture<'_, Response> {
+        Box::pin(self.answer(request))
+    }
+}

@@ -1,0 +1,263 @@
+//! The agent's manifest: what a cluster's owner applies to let the agent run.
+//!
+//! Everything carries the label `drover.io/owned`, everything namespaced is in `cattle-system`, and
+//! the two cluster-wide objects become owned by that namespace once the agent is there
+//! ([`crate::cluster::ownership`]). Which rights the agent gets, and why, is
+//! `docs/adr/0005-agent-rights.md`. Pure.
+
+use api_management::{ClusterSpec, keys};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// Name of the agent's cluster role and its binding.
+pub const AGENT_NAME: &str = "drover-cluster-agent";
+/// Name of the Deployment, as existing tools look for it.
+pub const DEPLOYMENT: &str = "cattle-cluster-agent";
+/// Name of the agent's service account.
+pub const SERVICE_ACCOUNT: &str = "cattle";
+/// Secret in which the agent keeps its key.
+const IDENTITY_SECRET: &str = "drover-agent-identity";
+/// Value of the label `drover.io/owned` on the manifest's objects.
+const OWNED_AGENT: &str = "agent";
+/// Where the credentials are mounted.
+const CREDENTIALS_PATH: &str = "/cattle-credentials";
+/// Octal 0500.
+const CREDENTIALS_MODE: i32 = 0o500;
+
+/// What a manifest is made of.
+pub struct Import<'a> {
+    pub cluster: &'a str,
+    pub server_url: &'a str,
+    /// PEM; empty when the server's certificate is from a public authority.
+    pub ca_certs: &'a str,
+    pub token: &'a str,
+    pub image: &'a str,
+    /// As in the cluster's spec.
+    pub env: &'a [Value],
+}
+
+/// The agent image: what the spec names, else the setting.
+pub fn agent_image(spec: &ClusterSpec, setting: &str) -> String {
+    let named = [&spec.agent_image_override, &spec.desired_agent_image];
+    named.into_iter().find(|image| !image.is_empty()).map_or(setting, |image| image).to_owned()
+}
+
+/// What agents pin: lower-case hex SHA-256 of the PEM text with exactly one newline at its end. None
+/// when there is nothing to pin.
+pub fn ca_checksum(pem: &str) -> Option<String> {
+    let pem = pem.trim_end_matches('\n');
+    (!pem.is_empty()).then(|| hex(&Sha256::digest(format!("{pem}\n"))))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The manifest's text.
+///
+/// # Panics
+/// Never: the documents are plain JSON values.
+pub fn render(import: &Import<'_>) -> String {
+    let documents = documents(import);
+    let text = |document: &Value| {
+        serde_saphyr::to_string(document).expect("plain JSON values have a YAML form")
+    };
+    documents.iter().map(|document| format!("---\n{}", text(document))).collect()
+}
+
+/// The manifest's objects, in the order in which they can be applied.
+pub fn documents(import: &Import<'_>) -> Vec<Value> {
+    let secret = credentials(import);
+    let secret_name = secret["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    vec![
+        json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": keys::SYSTEM_NS, "labels": labels()},
+        }),
+        json!({
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": named(SERVICE_ACCOUNT),
+        }),
+        cluster_role(),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": AGENT_NAME, "labels": labels()},
+            "roleRef": role_ref("ClusterRole", AGENT_NAME),
+            "subjects": [subject()],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": named(AGENT_NAME),
+            "rules": [
+                {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+                {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [IDENTITY_SECRET],
+                    "verbs": ["get", "update"]},
+                {"apiGroups": [""], "resources": ["serviceaccounts/token"],
+                    "resourceNames": [SERVICE_ACCOUNT], "verbs": ["create"]},
+            ],
+        }),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": named(AGENT_NAME),
+            "roleRef": role_ref("Role", AGENT_NAME),
+            "subjects": [subject()],
+        }),
+        secret,
+        deployment(import, &secret_name),
+    ]
+}
+
+fn labels() -> Value {
+    json!({keys::DOWNSTREAM_OWNED: OWNED_AGENT})
+}
+
+fn named(name: &str) -> Value {
+    json!({"name": name, "namespace": keys::SYSTEM_NS, "labels": labels()})
+}
+
+fn role_ref(kind: &str, name: &str) -> Value {
+    json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name})
+}
+
+fn subject() -> Value {
+    json!({"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": keys::SYSTEM_NS})
+}
+
+/// What the server does downstream under its own name. What people do there they do as themselves:
+/// that is what the right to impersonate is for.
+fn cluster_role() -> Value {
+    let read = json!(["get", "list", "watch"]);
+    let roles = json!(["clusterroles", "clusterrolebindings"]);
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": AGENT_NAME, "labels": labels()},
+        "rules": [
+            {"apiGroups": [""], "resources": ["users", "groups", "serviceaccounts"],
+                "verbs": ["impersonate"]},
+            // Keys of extras are anybody's to choose, and RBAC has no pattern for subresources.
+            {"apiGroups": ["authentication.k8s.io"], "resources": ["*"],
+                "verbs": ["impersonate"]},
+            {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"],
+                "verbs": ["create"]},
+            {"apiGroups": [""], "resources":
+                ["nodes", "pods", "namespaces", "componentstatuses"], "verbs": read},
+            {"apiGroups": [""], "resources": ["namespaces"],
+                "resourceNames": [keys::SYSTEM_NS], "verbs": ["delete"]},
+            {"apiGroups": ["rbac.authorization.k8s.io"], "resources": roles, "verbs":
+                ["get", "list", "watch", "create", "update", "patch", "delete",
+                    "bind", "escalate"]},
+            {"nonResourceURLs": ["/readyz", "/readyz/*", "/healthz", "/livez", "/version"],
+                "verbs": ["get"]},
+        ],
+    })
+}
+
+fn credentials(import: &Import<'_>) -> Value {
+    let key = hex(&Sha256::digest(format!("{}{}", import.server_url, import.token)));
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": named(&format!("cattle-credentials-{}", &key[..7])),
+        "type": "Opaque",
+        // Not stringData: applying the same manifest again must change nothing.
+        "data": {
+            "url": STANDARD.encode(import.server_url),
+            "token": STANDARD.encode(import.token),
+            "namespace": STANDARD.encode(import.cluster),
+        },
+    })
+}
+
+fn deployment(import: &Import<'_>, secret: &str) -> Value {
+    let app = json!({"app": DEPLOYMENT});
+    let mut pod_labels = app.clone();
+    pod_labels[keys::DOWNSTREAM_OWNED] = OWNED_AGENT.into();
+    let mut metadata = named(DEPLOYMENT);
+    metadata["labels"]["app"] = DEPLOYMENT.into();
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": app},
+            "strategy": {"type": "RollingUpdate",
+                "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+            "template": {
+                "metadata": {"labels": pod_labels},
+                "spec": {
+                    "serviceAccountName": SERVICE_ACCOUNT,
+                    "affinity": affinity(),
+                    "tolerations": tolerations(),
+                    "containers": [container(import)],
+                    "volumes": [{"name": "cattle-credentials",
+                        "secret": {"secretName": secret, "defaultMode": CREDENTIALS_MODE}}],
+                },
+            },
+        },
+    })
+}
+
+fn container(import: &Import<'_>) -> Value {
+    let set = |name: &str, value: &str| json!({"name": name, "value": value});
+    let mut env = vec![
+        set("CATTLE_SERVER", import.server_url),
+        set("CATTLE_CA_CHECKSUM", &ca_checksum(import.ca_certs).unwrap_or_default()),
+        set("CATTLE_CLUSTER", "true"),
+        set("CATTLE_K8S_MANAGED", "true"),
+    ];
+    env.extend(import.env.iter().cloned());
+    json!({
+        "name": "cluster-register",
+        "image": import.image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": ["cluster"],
+        "env": env,
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [
+            {"name": "cattle-credentials", "mountPath": CREDENTIALS_PATH, "readOnly": true},
+        ],
+    })
+}
+
+const CONTROL_PLANE_ROLES: [&str; 3] = [
+    "node-role.kubernetes.io/controlplane",
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+];
+
+fn affinity() -> Value {
+    let prefer = |key: &str, weight: i32| {
+        let matched = json!({"key": key, "operator": "In", "values": ["true"]});
+        json!({"weight": weight, "preference": {"matchExpressions": [matched]}})
+    };
+    // The oldest of the three names draws a warning here, and no supported version needs it.
+    let preferred = CONTROL_PLANE_ROLES.iter().filter(|key| !key.ends_with("/master"));
+    let mut preferred: Vec<Value> = preferred.map(|key| prefer(key, 100)).collect();
+    preferred.push(prefer("cattle.io/cluster-agent", 1));
+    let not_windows =
+        json!({"key": "kubernetes.io/os", "operator": "NotIn", "values": ["windows"]});
+    json!({"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution":
+            {"nodeSelectorTerms": [{"matchExpressions": [not_windows]}]},
+        "preferredDuringSchedulingIgnoredDuringExecution": preferred,
+    }})
+}
+
+fn tolerations() -> Vec<Value> {
+    let tolerate = |key: &&str| json!({"key": key, "operator": "Exists", "effect": "NoSchedule"});
+    CONTROL_PLANE_ROLES.iter().map(tolerate).collect()
+}

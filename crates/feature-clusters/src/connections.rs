@@ -1,0 +1,136 @@
+//! Which clusters can be reached now, and the news of it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use api_management::ids;
+use cluster_access::{Address, BearerToken, ClusterAccess, Route};
+use feature_kit::{ClusterConnections, ClusterEvent};
+use kube::Client;
+use parking_lot::Mutex;
+use tokio::sync::broadcast;
+use tunnel::{ApiCredential, Sessions};
+
+/// News that wait for slow listeners; one that lags looks at everything again.
+const EVENTS_MAX: usize = 1024;
+
+/// Whoever turns an agent's report into a client. Holds the credentials; they never come back out.
+pub trait DownstreamClients: Send + Sync + 'static {
+    /// The newest report of a cluster's agent.
+    fn report(&self, cluster: &str, credential: ApiCredential);
+    /// A client with the rights of the agent, while the cluster can be reached.
+    fn client(&self, cluster: &str) -> Option<Client>;
+    /// Ends all connections of a cluster and forgets its credentials.
+    fn forget(&self, cluster: &str);
+}
+
+/// Where a cluster's agent says the API is. No secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// `host:port` as the agent dials it.
+    pub address: String,
+    /// PEM.
+    pub ca_cert: String,
+}
+
+/// All connections: the management API as cluster `local`, the others through their agents.
+pub struct Connections {
+    local: Client,
+    downstream: Arc<dyn DownstreamClients>,
+    endpoints: Mutex<HashMap<String, Endpoint>>,
+    events: broadcast::Sender<ClusterEvent>,
+}
+
+impl Connections {
+    /// `local` acts in the management API as the server itself.
+    pub fn new(local: Client, downstream: Arc<dyn DownstreamClients>) -> Arc<Self> {
+        let events = broadcast::Sender::new(EVENTS_MAX);
+        Arc::new(Self { local, downstream, endpoints: Mutex::default(), events })
+    }
+
+    /// Tells all listeners that something about the cluster's connection changed.
+    pub fn announce(&self, cluster: &str) {
+        // Nobody listening is no failure.
+        let _ = self.events.send(ClusterEvent { cluster: cluster.to_owned() });
+    }
+
+    /// The newest report of a cluster's agent.
+    pub fn report(&self, cluster: &str, credential: ApiCredential) {
+        let ApiCredential { address, ca_cert, .. } = &credential;
+        let endpoint = Endpoint { address: address.clone(), ca_cert: ca_cert.clone() };
+        self.endpoints.lock().insert(cluster.to_owned(), endpoint);
+        self.downstream.report(cluster, credential);
+        self.announce(cluster);
+    }
+
+    /// Where the cluster's agent last said the API is.
+    pub fn endpoint(&self, cluster: &str) -> Option<Endpoint> {
+        self.endpoints.lock().get(cluster).cloned()
+    }
+}
+
+impl ClusterConnections for Connections {
+    fn client(&self, cluster: &str) -> Option<Client> {
+        if cluster == ids::LOCAL_CLUSTER {
+            return Some(self.local.clone());
+        }
+        self.downstream.client(cluster)
+    }
+    fn events(&self) -> broadcast::Receiver<ClusterEvent> {
+        self.events.subscribe()
+    }
+    fn cut(&self, cluster: &str) {
+        self.endpoints.lock().remove(cluster);
+        self.downstream.forget(cluster);
+        self.announce(cluster);
+    }
+}
+
+/// Clients through the agents' tunnels.
+pub struct TunnelClients {
+    access: ClusterAccess,
+    sessions: Arc<Sessions>,
+    made: Mutex<HashMap<String, Client>>,
+}
+
+impl TunnelClients {
+    pub fn new(access: ClusterAccess, sessions: Arc<Sessions>) -> Arc<Self> {
+        Arc::new(Self { access, sessions, made: Mutex::default() })
+    }
+}
+
+impl DownstreamClients for TunnelClients {
+    fn report(&self, cluster: &str, credential: ApiCredential) {
+        let address = match credential.address.parse::<Address>() {
+            Ok(address) => address,
+            Err(error) => {
+                let address = &credential.address;
+                tracing::warn!(cluster, address, %error, "agent reported a bad address");
+                return;
+            }
+        };
+        let endpoint = cluster_access::Endpoint {
+            address,
+            ca_pem: credential.ca_cert.clone(),
+            server_name: None,
+            token: BearerToken::new(credential.token),
+            route: Route::Tunnel,
+        };
+        if let Err(error) = self.access.set_endpoint(cluster, endpoint) {
+            tracing::warn!(cluster, %error, "agent reported an endpoint that cannot be used");
+        }
+    }
+    fn client(&self, cluster: &str) -> Option<Client> {
+        let reachable = self.sessions.is_connected(cluster) && self.access.knows(cluster);
+        reachable.then(|| {
+            let mut made = self.made.lock();
+            let client = made.entry(cluster.to_owned());
+            client.or_insert_with(|| self.access.kube_client(cluster)).clone()
+        })
+    }
+    fn forget(&self, cluster: &str) {
+        self.made.lock().remove(cluster);
+        self.access.forget(cluster);
+        self.sessions.cut(cluster);
+    }
+}

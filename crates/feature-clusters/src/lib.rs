@@ -1,0 +1,85 @@
+//! Clusters: import, registration, agents, nodes, health, removal.
+//!
+//! | Where | What |
+//! | --- | --- |
+//! | [`cluster`] | lifecycle, health, removal, what we keep in order downstream |
+//! | [`cluster_registration_token`] | tokens and commands, the manifest and the path that serves it |
+//! | [`node`] | downstream nodes as objects of the management cluster, capacity and requests |
+//! | [`registrar`] | which agents the tunnel lets in |
+//! | [`connections`] | which clusters can be reached now |
+//!
+//! A cluster's way: somebody creates it ([`cluster::lifecycle`] makes its namespace and a token) →
+//! its agent registers a key ([`registrar`]) → [`cluster::health`] finds its API well → active.
+
+pub mod cluster;
+pub mod cluster_registration_token;
+pub mod connections;
+pub mod node;
+pub mod registrar;
+
+use std::sync::Arc;
+
+use api_management::{Cluster, ClusterRegistrationToken, Node, ids, keys};
+use feature_kit::{
+    DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, Route, Seed, SeedMode,
+    ViewSpec,
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::ObjectMeta;
+
+pub use connections::{Connections, DownstreamClients, TunnelClients};
+pub use registrar::AgentRegistrar;
+
+/// The feature. Must be called inside a tokio runtime.
+pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> Feature {
+    let import = cluster_registration_token::import::ImportRoute::new(context);
+    let cluster_rules = KindRules::of::<Cluster>()
+        .finalizers(&[keys::CLUSTER_FINALIZER])
+        .admit_with(Arc::new(cluster::admission::ClusterRules::new(context)));
+    let health = connections.clone();
+    Feature::new("clusters")
+        .kind_with(cluster_rules)
+        .kind::<ClusterRegistrationToken>()
+        .kind::<Node>()
+        .identity(registrar::identity())
+        .seed([system_namespace(), local_cluster()])
+        .management(ManagementSpec::new(cluster::lifecycle::identity(), cluster::lifecycle::run))
+        .management(ManagementSpec::new(cluster::health::identity(), move |context, client| {
+            cluster::health::run(context, client, health.clone())
+        }))
+        .management(ManagementSpec::new(cluster::removal::identity(), cluster::removal::run))
+        .management(ManagementSpec::new(
+            cluster_registration_token::management::identity(),
+            cluster_registration_token::management::run,
+        ))
+        .downstream(DownstreamSpec::new(node::sync::identity(), node::sync::build))
+        .downstream(DownstreamSpec::new(cluster::ownership::identity(), cluster::ownership::build))
+        .route(Route::public("/v3/import/", Arc::new(import)))
+        .view(ViewSpec::new(|_| vec![node::view::view(), cluster_registration_token::view::view()]))
+        .view(ViewSpec::acting_as(cluster::actions::identity(), |context, client| {
+            vec![cluster::view::view(cluster::actions::GenerateKubeconfig::new(context, client))]
+        }))
+}
+
+/// The management namespace of what belongs to the whole server; removal reports are kept there.
+fn system_namespace() -> Seed {
+    let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
+    let metadata = ObjectMeta {
+        name: Some(keys::SYSTEM_NS.to_owned()),
+        annotations: Some(annotations.into()),
+        ..ObjectMeta::default()
+    };
+    Seed::cluster_scoped(SeedMode::Create, Namespace { metadata, ..Namespace::default() })
+}
+
+/// The cluster that is the management API itself.
+fn local_cluster() -> Seed {
+    let mut cluster = Cluster::default();
+    cluster.metadata.name = Some(ids::LOCAL_CLUSTER.to_owned());
+    cluster.spec.display_name = ids::LOCAL_CLUSTER.to_owned();
+    cluster.spec.internal = true;
+    Seed::cluster_scoped(SeedMode::Create, cluster)
+}
+
+#[cfg(test)]
+mod tests;

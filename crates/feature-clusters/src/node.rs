@@ -1,0 +1,10 @@
+//! Node: the nodes of downstream clusters as objects of the management cluster.
+//!
+//! [`sync`] watches nodes and pods downstream and writes what changed; [`desired`] says how a
+//! downstream node looks here; [`usage`] sums what pods request; [`view`]
+//! is their place in the REST view.
+
+pub mod desired;
+pub mod sync;
+pub mod usage;
+pub mod view;

@@ -1,0 +1,256 @@
+//! Which agents the tunnel lets in: looks up keys and tokens, registers the first key of a token.
+//!
+//! The registered key is in `status.agentIdentity` of the cluster, together with the name of the token
+//! it came with. A token is used up when that entry names it; a newer token may replace the key, which
+//! is how an agent that lost its key comes back. The write is bound to the version that was read, so
+//! of two agents with one token exactly one gets in.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use api_management::cluster::{AgentIdentity, DRIVER_IMPORTED};
+use api_management::{Cluster, ClusterRegistrationToken};
+use controller::{Change, Key, Reflector, StatusPatch, Target, Whole, status};
+use feature_kit::rbac::ours;
+use feature_kit::{ControllerIdentity, ManagementContext};
+use futures::future::BoxFuture;
+use kube::Client;
+use parking_lot::RwLock;
+use serde_json::{Value, json};
+use tunnel::admission::decide;
+use tunnel::{
+    Admission, ApiCredential, Hello, KeyId, KeyRecord, PublicKey, Refusal, Registrar, SessionInfo,
+    TokenRecord,
+};
+
+use crate::connections::Connections;
+
+/// How long an agent waits for a server that has just started to know its clusters.
+const SYNC_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Registers agents' keys: status of clusters and of registration tokens.
+pub fn identity() -> ControllerIdentity {
+    ControllerIdentity::new(
+        "agent-registration",
+        vec![
+            ours(&["clusters", "clusterregistrationtokens"], &["get"]),
+            ours(&["clusters/status", "clusterregistrationtokens/status"], &["patch"]),
+        ],
+    )
+}
+
+#[derive(Default)]
+struct Index {
+    keys: HashMap<KeyId, (String, PublicKey)>,
+    tokens: HashMap<String, Key>,
+}
+
+/// The tunnel's registrar over the objects of the management API.
+pub struct AgentRegistrar {
+    client: Client,
+    clusters: Arc<Reflector<Whole<Cluster>>>,
+    tokens: Arc<Reflector<Whole<ClusterRegistrationToken>>>,
+    index: Arc<RwLock<Index>>,
+    connections: Arc<Connections>,
+}
+
+impl AgentRegistrar {
+    /// Must be called inside a tokio runtime.
+    pub fn new(context: &ManagementContext, connections: Arc<Connections>) -> Arc<Self> {
+        let clusters = context.scope.reflectors.get::<Whole<Cluster>>();
+        let tokens = context.scope.reflectors.get::<Whole<ClusterRegistrationToken>>();
+        let index = Arc::new(RwLock::new(Index::default()));
+        let keys = index.clone();
+        clusters.subscribe(move |change| {
+            index_cluster(&mut keys.write(), change);
+            true
+        });
+        let by_token = index.clone();
+        tokens.subscribe(move |change| {
+            index_token(&mut by_token.write(), change);
+            true
+        });
+        let client = context.clients.controller(&identity());
+        Arc::new(Self { client, clusters, tokens, index, connections })
+    }
+
+    fn key_record(&self, id: &KeyId) -> Option<KeyRecord> {
+        let index = self.index.read();
+        let (cluster, public_key) = index.keys.get(id)?;
+        Some(KeyRecord { cluster: cluster.as_str().into(), public_key: public_key.clone() })
+    }
+
+    fn token(&self, secret: &str) -> Option<(Key, Arc<ClusterRegistrationToken>)> {
+        let key = self.index.read().tokens.get(secret)?.clone();
+        let token = self.tokens.get(&key)?;
+        Some((key, token))
+    }
+
+    fn token_record(&self, secret: &str) -> Option<TokenRecord> {
+        let (key, token) = self.token(secret)?;
+        let cluster = self.clusters.named(&token.spec.cluster_name)?;
+        let registered = cluster.status.agent_identity.as_ref();
+        let used_by = registered.filter(|identity| identity.token_name == key.name);
+        let used_by = used_by.and_then(|identity| identity.public_key.parse::<PublicKey>().ok());
+        Some(TokenRecord {
+            cluster: token.spec.cluster_name.as_str().into(),
+            expires_at: expires_at(&token),
+            used_by: used_by.map(|key| key.id()),
+        })
+    }
+
+    async fn judge(&self, hello: &Hello) -> Result<Admission, Refusal> {
+        let synced = async { tokio::join!(self.clusters.synced(), self.tokens.synced()) };
+        if tokio::time::timeout(SYNC_TIME_MAX, synced).await.is_err() {
+            return Err(Refusal::internal("the server is still starting"));
+        }
+        let key = self.key_record(&hello.key);
+        let token = hello.token.as_ref().and_then(|token| self.token_record(token.reveal()));
+        decide(hello, key.as_ref(), token.as_ref(), SystemTime::now())
+    }
+
+    async fn register(&self, hello: &Hello, admission: &Admission) -> Result<(), Refusal> {
+        let secret = hello.token.as_ref().ok_or_else(Refusal::token_unknown)?;
+        let (key, token) = self.token(secret.reveal()).ok_or_else(Refusal::token_unknown)?;
+        if token.spec.cluster_name != *admission.cluster {
+            return Err(Refusal::token_unknown());
+        }
+        if expires_at(&token) <= SystemTime::now() {
+            return Err(Refusal::token_expired());
+        }
+        let identity = AgentIdentity {
+            public_key: admission.key.public_key().to_string(),
+            registered_at: status::now(),
+            token_name: key.name.clone(),
+        };
+        self.store(&admission.cluster, &identity).await?;
+        let used = StatusPatch::new().field("usedAt", identity.registered_at.clone());
+        let target = Target::of::<ClusterRegistrationToken>(&key.namespace, &key.name);
+        if let Err(error) = used.write(&self.client, &target).await {
+            // For people only: what counts is the cluster's entry.
+            tracing::warn!(token = %key, error = error.chain(), "use of the token was not noted");
+        }
+        tracing::info!(cluster = %admission.cluster, token = %key, "agent registered its key");
+        Ok(())
+    }
+
+    /// The atomic step: checks again on the object as it is and stores.
+    async fn store(&self, cluster: &str, identity: &AgentIdentity) -> Result<(), Refusal> {
+        let refused = AtomicBool::new(false);
+        let patch = StatusPatch::new()
+            .field("agentIdentity", serde_json::to_value(identity).unwrap_or_default())
+            .field("driver", DRIVER_IMPORTED);
+        let target = Target::of::<Cluster>("", cluster);
+        let written = patch.write_if(&self.client, &target, |stored| {
+            let free = is_free(stored, identity);
+            refused.store(!free, Ordering::Relaxed);
+            free
+        });
+        written.await.map_err(|error| Refusal::internal(error.chain()))?;
+        if refused.load(Ordering::Relaxed) { Err(Refusal::token_used()) } else { Ok(()) }
+    }
+}
+
+/// Whether `identity` may become the cluster's: none is there, it is there already, or it came with a
+/// newer token. A cluster under removal takes none.
+fn is_free(cluster: &Value, identity: &AgentIdentity) -> bool {
+    let stored = &cluster["status"]["agentIdentity"];
+    let removing = cluster["metadata"]["deletionTimestamp"].is_string();
+    let same_key = stored["publicKey"] == json!(identity.public_key);
+    let same_token = stored["tokenName"] == json!(identity.token_name);
+    same_key || (!removing && (stored.is_null() || !same_token))
+}
+
+/// When the token ends; one without a readable time has ended.
+pub(crate) fn expires_at(token: &ClusterRegistrationToken) -> SystemTime {
+    let at = token.status.expires_at.parse::<jiff::Timestamp>();
+    at.map_or(SystemTime::UNIX_EPOCH, SystemTime::from)
+}
+
+fn index_cluster(index: &mut Index, change: &Change<'_, Cluster>) {
+    let registered = |cluster: &Cluster| {
+        let identity = cluster.status.agent_identity.as_ref()?;
+        identity.public_key.parse::<PublicKey>().ok()
+    };
+    let old = match change {
+        Change::Applied { old, .. } => old.and_then(|old| registered(old)),
+        Change::Deleted { old, .. } => registered(old),
+    };
+    if let Some(old) = old {
+        index.keys.remove(&old.id());
+    }
+    if let Change::Applied { key, new, .. } = change
+        && let Some(public_key) = registered(new)
+    {
+        index.keys.insert(public_key.id(), (key.name.clone(), public_key));
+    }
+}
+
+fn index_token(index: &mut Index, change: &Change<'_, ClusterRegistrationToken>) {
+    let old = match change {
+        Change::Applied { old, .. } => old.map(|old| old.status.token.clone()),
+        Change::Deleted { old, .. } => Some(old.status.token.clone()),
+    };
+    if let Some(secret) = old {
+        index.tokens.remove(&secret);
+    }
+    if let Change::Applied { key, new, .. } = change
+        && !new.status.token.is_empty()
+    {
+        index.tokens.insert(new.status.token.clone(), (*key).clone());
+    }
+}
+
+impl Registrar for AgentRegistrar {
+    fn admit<'a>(&'a self, hello: &'a Hello) -> BoxFuture<'a, Result<Admission, Refusal>> {
+        Box::pin(self.judge(hello))
+    }
+    fn enrol<'a>(
+        &'a self,
+        hello: &'a Hello,
+        admission: &'a Admission,
+    ) -> BoxFuture<'a, Result<(), Refusal>> {
+        Box::pin(self.register(hello, admission))
+    }
+    fn connected(&self, session: &SessionInfo) {
+        self.connections.announce(&session.cluster);
+    }
+    fn disconnected(&self, session: &SessionInfo, _cause: &str) {
+        self.connections.announce(&session.cluster);
+    }
+    fn reported(&self, session: &SessionInfo, credential: ApiCredential) {
+        self.connections.report(&session.cluster, credential);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_registers_one_key_and_a_newer_token_replaces_it() {
+        let identity = |key: &str, token: &str| AgentIdentity {
+            public_key: key.to_owned(),
+            token_name: token.to_owned(),
+            ..AgentIdentity::default()
+        };
+        let stored = json!({"metadata": {}, "status": {"agentIdentity":
+            {"publicKey": "a", "tokenName": "t"}}});
+        assert!(is_free(&json!({"metadata": {}}), &identity("a", "t")));
+        assert!(is_free(&stored, &identity("a", "t")));
+        assert!(!is_free(&stored, &identity("b", "t")));
+        assert!(is_free(&stored, &identity("b", "newer")));
+        let removing = json!({"metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z"}});
+        assert!(!is_free(&removing, &identity("a", "t")));
+    }
+
+    #[test]
+    fn a_token_without_a_readable_end_has_ended() {
+        let mut token = ClusterRegistrationToken::default();
+        assert_eq!(expires_at(&token), SystemTime::UNIX_EPOCH);
+        token.status.expires_at = "2999-01-01T00:00:00Z".to_owned();
+        assert!(expires_at(&token) > SystemTime::now());
+    }
+}
