@@ -1,0 +1,114 @@
+//! One API server over embedded storage, with RBAC, custom resources and its own controllers.
+
+use std::sync::Arc;
+
+use apiserver::attributes::{GROUP_MASTERS, InvalidCredential};
+use apiserver::authentication::{TokenAuthenticator, TokenUser};
+use apiserver::authorization::follow::{self, RbacFollower};
+use apiserver::authorization::{EscalationGuard, RbacAuthorizer, RuleResolver, rbac_resources};
+use apiserver::custom::DefinitionController;
+use apiserver::reviews::{ReviewSources, review_resources};
+use apiserver::{ApiServer, Authenticator, Authorizer, Registry, UserInfo, builtin, controllers};
+use feature_kit::Clients;
+use futures::future::BoxFuture;
+use kube::Client;
+use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
+use tokio::task::JoinSet;
+
+/// Which kinds the server has.
+#[derive(Clone, Copy, Debug)]
+pub enum Profile {
+    /// What a management plane needs.
+    Management,
+    /// What a cluster has.
+    Cluster,
+}
+
+/// See the module. Ends when it is dropped.
+pub struct KubeApi {
+    pub server: ApiServer,
+    pub registry: Arc<Registry>,
+    _follower: RbacFollower,
+    _definitions: DefinitionController,
+    _controllers: JoinSet<()>,
+    _folder: tempfile::TempDir,
+}
+
+/// Credentials are not what these tests are about: everybody comes as somebody.
+struct Nobody;
+
+impl Authenticator for Nobody {
+    fn authenticate<'a>(
+        &'a self,
+        _: &'a http::request::Parts,
+    ) -> BoxFuture<'a, Result<Option<UserInfo>, InvalidCredential>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+impl TokenAuthenticator for Nobody {
+    fn authenticate_token<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a [String],
+    ) -> BoxFuture<'a, Result<Option<TokenUser>, InvalidCredential>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+impl KubeApi {
+    pub async fn start(profile: Profile) -> Arc<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
+        let registry = Registry::start(storage).await.unwrap();
+        let rbac = Arc::new(RbacAuthorizer::default());
+        let authorizer: Arc<dyn Authorizer> = rbac.clone();
+        let rules: Arc<dyn RuleResolver> = rbac.clone();
+        let guard = Arc::new(EscalationGuard::new(authorizer.clone(), rules.clone()));
+        let reviews = ReviewSources {
+            authorizer: authorizer.clone(),
+            rules,
+            tokens: Arc::new(Nobody),
+            audiences: Vec::new(),
+        };
+        let kinds = match profile {
+            Profile::Management => builtin::management_profile(),
+            Profile::Cluster => builtin::full_profile(),
+        };
+        registry.install(kinds).await.unwrap();
+        registry.install(rbac_resources(&guard)).await.unwrap();
+        registry.install(review_resources(&reviews)).await.unwrap();
+        let follower = follow::start(&registry, &rbac).await.unwrap();
+        let definitions = DefinitionController::start(&registry).await.unwrap();
+        let _ = controllers::bootstrap(&registry).await;
+        let mut tasks = JoinSet::new();
+        controllers::start(&registry, "", &mut tasks);
+        let server = ApiServer::new(apiserver::server::Parts {
+            registry: registry.clone(),
+            authenticator: Arc::new(Nobody),
+            authorizer,
+            git_version: "v1.36.3".to_owned(),
+        });
+        server.set_ready(true);
+        Arc::new(Self {
+            server,
+            registry,
+            _follower: follower,
+            _definitions: definitions,
+            _controllers: tasks,
+            _folder: folder,
+        })
+    }
+
+    /// May do everything, as the server itself.
+    pub fn admin(&self) -> Client {
+        self.client_as("system:drover:server", &[GROUP_MASTERS.to_owned()])
+    }
+}
+
+impl Clients for KubeApi {
+    fn client_as(&self, user: &str, groups: &[String]) -> Client {
+        let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+        Client::new(self.server.as_user(UserInfo::new(user, &groups)), "default")
+    }
+}

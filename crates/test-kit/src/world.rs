@@ -1,0 +1,273 @@
+//! All features over one management API, with agents that need no tunnel.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use api_management::{Cluster, ClusterRegistrationToken};
+use controller::ManagementScope;
+use feature_access::RoleGraph;
+use feature_clusters::{AgentRegistrar, Connections, DownstreamClients};
+use feature_identity::Directory;
+use feature_kit::{AccessResolver, Clients, Feature, ManagementContext, Membership, runtime};
+use feature_settings::SettingsConfig;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, PostParams};
+use kube::runtime::wait::{await_condition, conditions};
+use kube::{Api, Client, ResourceExt};
+use parking_lot::Mutex;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tunnel::hello::RegistrationToken;
+use tunnel::{AgentKey, ApiCredential, Hello, Refusal, Registrar, SessionInfo};
+
+use crate::admission::RulesPlugin;
+use crate::kube_api::{KubeApi, Profile};
+use crate::{PATIENCE, eventually};
+
+/// The clusters that can be reached now.
+#[derive(Default)]
+pub struct Agents {
+    /// Whose agent has yet to report.
+    coming: Mutex<HashMap<String, Client>>,
+    there: Mutex<HashMap<String, Client>>,
+}
+
+impl DownstreamClients for Agents {
+    fn report(&self, cluster: &str, _: ApiCredential) {
+        if let Some(client) = self.coming.lock().remove(cluster) {
+            self.there.lock().insert(cluster.to_owned(), client);
+        }
+    }
+    fn client(&self, cluster: &str) -> Option<Client> {
+        self.there.lock().get(cluster).cloned()
+    }
+    fn forget(&self, cluster: &str) {
+        self.there.lock().remove(cluster);
+    }
+}
+
+/// The management plane with all its features. Ends when it is dropped.
+pub struct World {
+    pub api: Arc<KubeApi>,
+    pub context: ManagementContext,
+    pub connections: Arc<Connections>,
+    pub agents: Arc<Agents>,
+    pub registrar: Arc<AgentRegistrar>,
+    pub directory: Arc<Directory>,
+    pub graph: Arc<RoleGraph>,
+    pub features: Arc<Vec<Feature>>,
+    _stop: DropGuard,
+}
+
+impl World {
+    pub async fn start() -> Self {
+        Self::over(KubeApi::start(Profile::Management).await).await
+    }
+
+    /// A server process that comes up over this management API.
+    pub async fn over(api: Arc<KubeApi>) -> Self {
+        let stop = CancellationToken::new();
+        let reflectors = feature_kit::rbac::reflector_identity();
+        let scope = ManagementScope::new(api.controller(&reflectors), stop.clone());
+        let agents = Arc::new(Agents::default());
+        let connections = Connections::new(api.admin(), agents.clone());
+        let context = ManagementContext::new(scope, api.clone(), connections.clone());
+        let directory = Directory::new(&context);
+        let graph = RoleGraph::new(&context.scope.reflectors);
+        let settings = SettingsConfig {
+            server_url: "https://drover.example".to_owned(),
+            ca_certs: "PEM".to_owned(),
+            server_version: "v2.6.9".to_owned(),
+            agent_image: "drover-agent:test".to_owned(),
+            ..SettingsConfig::default()
+        };
+        let features = vec![
+            feature_settings::feature(&settings),
+            feature_identity::feature(&directory),
+            feature_access::feature(&context, &graph),
+            feature_clusters::feature(&context, &connections),
+            feature_projects::feature(&context),
+        ];
+        let registrar = AgentRegistrar::new(&context, connections.clone());
+        api.registry.set_plugins(vec![Arc::new(RulesPlugin::new(&features))]);
+        define(&api.admin(), &features).await;
+        runtime::seed(&features, &api.admin()).await.unwrap();
+        let features = Arc::new(features);
+        let (running, running_context) = (features.clone(), context.clone());
+        tokio::spawn(async move { runtime::run(&running, running_context).await });
+        let _stop = stop.drop_guard();
+        Self { api, context, connections, agents, registrar, directory, graph, features, _stop }
+    }
+
+    pub fn admin(&self) -> Client {
+        self.api.admin()
+    }
+
+    /// A person as the server lets them into the management API, with their roles as of now.
+    pub fn person(&self, user: &str) -> Client {
+        let mut groups = self.graph.management_groups(Membership { user, groups: &[] });
+        groups.push("system:authenticated".to_owned());
+        groups.push(feature_kit::access::GROUP_PEOPLE.to_owned());
+        self.api.client_as(user, &groups)
+    }
+
+    pub fn clusters(&self) -> Api<Cluster> {
+        Api::all(self.admin())
+    }
+
+    pub async fn create_cluster(&self, name: &str) -> Cluster {
+        let mut cluster = Cluster::default();
+        cluster.metadata.name = Some(name.to_owned());
+        self.clusters().create(&PostParams::default(), &cluster).await.unwrap()
+    }
+
+    /// The cluster's first registration token, once it has its secret.
+    pub async fn token(&self, cluster: &str) -> ClusterRegistrationToken {
+        let tokens: Api<ClusterRegistrationToken> = Api::namespaced(self.admin(), cluster);
+        eventually("a registration token", async || {
+            let token = tokens.get("default-token").await.map_err(|error| error.to_string())?;
+            if token.status.command.is_empty() { Err("no commands".to_owned()) } else { Ok(token) }
+        })
+        .await
+    }
+
+    /// What an agent with this key and token would say.
+    pub fn hello(key: &AgentKey, token: Option<&str>) -> Hello {
+        Hello {
+            key: key.id(),
+            public_key: Some(key.public_key()),
+            token: token.map(|token| RegistrationToken::new(token).unwrap()),
+            instance: "test".to_owned(),
+            agent_version: "test".to_owned(),
+        }
+    }
+
+    /// Goes through what the tunnel does when an agent comes: hello, proof, session, report.
+    pub async fn connect(
+        &self,
+        key: &AgentKey,
+        token: Option<&str>,
+        downstream: Client,
+    ) -> Result<String, Refusal> {
+        let hello = Self::hello(key, token);
+        let admission = self.registrar.admit(&hello).await?;
+        if matches!(admission.key, tunnel::ExpectedKey::First(_)) {
+            self.registrar.enrol(&hello, &admission).await?;
+        }
+        let cluster = admission.cluster.to_string();
+        self.agents.coming.lock().insert(cluster.clone(), downstream);
+        let session = session(&admission.cluster, key);
+        self.registrar.connected(&session);
+        self.registrar.reported(
+            &session,
+            ApiCredential {
+                address: "10.0.0.1:6443".to_owned(),
+                ca_cert: "PEM".to_owned(),
+                token: "secret".to_owned(),
+            },
+        );
+        Ok(cluster)
+    }
+
+    /// The agent is lost.
+    pub fn disconnect(&self, cluster: &str, key: &AgentKey) {
+        self.agents.forget(cluster);
+        self.registrar.disconnected(&session(&cluster.into(), key), "test");
+    }
+
+    /// Creates a cluster, lets the agent of `downstream` in, and waits until it is active.
+    pub async fn import(&self, name: &str, downstream: &KubeApi) -> AgentKey {
+        self.create_cluster(name).await;
+        let token = self.token(name).await;
+        let key = AgentKey::generate().unwrap();
+        apply_agent_namespace(downstream).await;
+        let connected = self.connect(&key, Some(&token.status.token), downstream.admin()).await;
+        assert_eq!(connected.unwrap(), name);
+        self.active(name).await;
+        key
+    }
+
+    pub async fn active(&self, name: &str) -> Cluster {
+        let clusters = self.clusters();
+        eventually(&format!("cluster {name} active"), async || {
+            let cluster = clusters.get(name).await.map_err(|error| error.to_string())?;
+            let deleted = cluster.metadata.deletion_timestamp.is_some();
+            let state = api_management::state::of_cluster(&cluster.status.conditions, deleted);
+            if state.is_active() { Ok(cluster) } else { Err(format!("{state:?} {cluster:#?}")) }
+        })
+        .await
+    }
+
+    /// Deletes a cluster and waits until its object is gone.
+    pub async fn remove(&self, name: &str) {
+        self.clusters().delete(name, &DeleteParams::background()).await.unwrap();
+        self.gone(name).await;
+    }
+
+    pub async fn gone(&self, name: &str) {
+        let clusters = self.clusters();
+        eventually(&format!("the end of cluster {name}"), async || {
+            match clusters.get_opt(name).await.unwrap() {
+                None => Ok(()),
+                Some(cluster) => Err(cluster.status.conditions),
+            }
+        })
+        .await;
+    }
+}
+
+fn session(cluster: &tunnel::ClusterId, key: &AgentKey) -> SessionInfo {
+    SessionInfo {
+        cluster: cluster.clone(),
+        key: key.id(),
+        instance: "test".to_owned(),
+        agent_version: "test".to_owned(),
+        remote: None,
+        connected_at: std::time::SystemTime::now(),
+    }
+}
+
+/// Applies, of the agent's manifest, what our controllers need: all but the Deployment.
+async fn apply_agent_namespace(downstream: &KubeApi) {
+    use feature_clusters::cluster_registration_token::manifest::{Import, documents};
+    use kube::api::{ApiResource, DynamicObject};
+    use kube::core::GroupVersionKind;
+    let import = Import {
+        cluster: "x",
+        server_url: "https://drover.example",
+        ca_certs: "",
+        token: "t",
+        image: "i",
+        env: &[],
+    };
+    for document in documents(&import) {
+        let kind = document["kind"].as_str().unwrap();
+        let (group, version) = match document["apiVersion"].as_str().unwrap().split_once('/') {
+            Some((group, version)) => (group.to_owned(), version.to_owned()),
+            None => (String::new(), "v1".to_owned()),
+        };
+        if kind == "Deployment" {
+            continue;
+        }
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, &version, kind));
+        let namespace = document["metadata"]["namespace"].as_str();
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(downstream.admin(), namespace, &resource),
+            None => Api::all_with(downstream.admin(), &resource),
+        };
+        let object: DynamicObject = serde_json::from_value(document).unwrap();
+        api.create(&PostParams::default(), &object).await.unwrap();
+    }
+}
+
+/// Creates the definitions of all kinds and waits until they are served.
+async fn define(client: &Client, features: &[Feature]) {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    for crd in features.iter().flat_map(|feature| &feature.crds) {
+        controller::ensure::created(&definitions, crd).await.unwrap();
+    }
+    for crd in features.iter().flat_map(|feature| &feature.crds) {
+        let name = crd.name_any();
+        let served = await_condition(definitions.clone(), &name, conditions::is_crd_established());
+        tokio::time::timeout(PATIENCE, served).await.expect("established in time").unwrap();
+    }
+}

@@ -1,0 +1,352 @@
+//! A cluster's life through the real API server and all real controllers.
+
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use api_management::{
+    Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, Node, Project, keys,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node as KubeNode, Pod};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use test_kit::{KubeApi, Profile, World, eventually};
+use tunnel::{AgentKey, RefusalReason};
+
+async fn node(api: &KubeApi, name: &str, cpu: &str) {
+    let nodes: Api<KubeNode> = Api::all(api.admin());
+    let node = json!({"metadata": {"name": name}, "spec": {"podCIDR": "10.0.0.0/24"}});
+    nodes.create(&PostParams::default(), &serde_json::from_value(node).unwrap()).await.unwrap();
+    let status = json!({"status": {
+        "capacity": {"cpu": cpu, "memory": "8Gi"},
+        "allocatable": {"cpu": cpu, "memory": "7Gi"},
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.7"}],
+        "conditions": [{"type": "Ready", "status": "True",
+            "lastHeartbeatTime": "2020-01-01T00:00:00Z",
+            "lastTransitionTime": "2020-01-01T00:00:00Z"}],
+    }});
+    nodes.patch_status(name, &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+}
+
+async fn pod(api: &KubeApi, name: &str, node: &str, cpu: &str) {
+    let pods: Api<Pod> = Api::namespaced(api.admin(), "default");
+    let pod = json!({"metadata": {"name": name}, "spec": {"nodeName": node, "containers": [
+        {"name": "a", "image": "i", "resources": {"requests": {"cpu": cpu}}}]}});
+    pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_local_cluster_is_active_by_itself() {
+    let world = World::start().await;
+    let local = world.active("local").await;
+    assert_eq!(local.status.driver, "local");
+    assert!(local.status.version.is_some());
+    assert_eq!(local.status.applied_spec.as_ref(), Some(&local.spec));
+    let deleted = world.clusters().delete("local", &DeleteParams::default()).await;
+    assert!(deleted.unwrap_err().to_string().contains("cannot be deleted"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_imported_cluster_becomes_active_with_its_nodes_and_sums_and_follows_them() {
+    let world = World::start().await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    node(&downstream, "n1", "4").await;
+    pod(&downstream, "p1", "n1", "500m").await;
+    world.import("c-abcde", &downstream).await;
+    let cluster = eventually("capacity", async || {
+        let cluster = world.clusters().get("c-abcde").await.unwrap();
+        if cluster.status.requested.contains_key("cpu") { Ok(cluster) } else { Err(cluster.status) }
+    })
+    .await;
+    assert_eq!(cluster.status.capacity["cpu"], "4");
+    assert_eq!(cluster.status.requested["cpu"], "500m");
+    assert_eq!(cluster.status.requested["pods"], "1");
+    assert_eq!(cluster.status.node_count, Some(1));
+    assert_eq!(cluster.status.api_endpoint, "https://10.0.0.1:6443");
+    let nodes: Api<Node> = Api::namespaced(world.admin(), "c-abcde");
+    let list = nodes.list(&ListParams::default()).await.unwrap();
+    assert_eq!(list.items[0].status.node_name, "n1");
+    assert_eq!(list.items[0].status.ip_address, "10.0.0.7");
+    assert_eq!(list.items[0].owner_references()[0].name, "c-abcde");
+
+    node(&downstream, "n2", "2").await;
+    Api::<KubeNode>::all(downstream.admin()).delete("n1", &DeleteParams::default()).await.unwrap();
+    eventually("nodes that follow", async || {
+        let list = nodes.list(&ListParams::default()).await.unwrap();
+        let names: Vec<String> = list.iter().map(|node| node.status.node_name.clone()).collect();
+        let cluster = world.clusters().get("c-abcde").await.unwrap();
+        let capacity = cluster.status.capacity.get("cpu").cloned();
+        if names == ["n2"] && capacity.as_deref() == Some("2") {
+            Ok(())
+        } else {
+            Err((names, capacity))
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_applied_spec_follows_every_change_of_the_spec() {
+    let world = World::start().await;
+    world.create_cluster("c-abcde").await;
+    let specs = [
+        json!({"description": "one", "enableNetworkPolicy": true}),
+        json!({"description": "two", "genericEngineConfig": {"nodes": [1, {"x": null}]}}),
+        json!({"description": null, "genericEngineConfig": null}),
+    ];
+    for spec in specs {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        let patched = world.clusters().patch("c-abcde", &PatchParams::default(), &patch).await;
+        let wanted = patched.unwrap().spec;
+        eventually("the applied spec", async || {
+            let cluster = world.clusters().get("c-abcde").await.unwrap();
+            let applied = cluster.status.applied_spec;
+            if applied.as_ref() == Some(&wanted) { Ok(()) } else { Err(applied) }
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_gets_its_namespace_token_and_projects_owned_by_it() {
+    let world = World::start().await;
+    let cluster = world.create_cluster("c-abcde").await;
+    let token = world.token("c-abcde").await;
+    assert_eq!(token.status.token.len(), 54);
+    assert!(token.status.command.starts_with("kubectl apply -f https://drover.example/v3/import/"));
+    let projects: Api<Project> = Api::namespaced(world.admin(), "c-abcde");
+    let list = eventually("two projects", async || {
+        let list = projects.list(&ListParams::default()).await.unwrap().items;
+        if list.len() == 2 { Ok(list) } else { Err(list.len()) }
+    })
+    .await;
+    let mut names: Vec<&str> = list.iter().map(|p| p.spec.display_name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["Default", "System"]);
+    let uid = cluster.uid().unwrap();
+    let owned =
+        |meta: &kube::api::ObjectMeta| meta.owner_references.as_ref().unwrap()[0].uid == uid;
+    assert!(list.iter().all(|project| owned(&project.metadata)) && owned(&token.metadata));
+    let namespaces: Api<Namespace> = Api::all(world.admin());
+    assert!(owned(&namespaces.get("c-abcde").await.unwrap().metadata));
+    let pending = world.clusters().get("c-abcde").await.unwrap();
+    let state = api_management::state::of_cluster(&pending.status.conditions, false);
+    assert_eq!(state.state, "pending");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_agent_is_told_at_once_and_comes_back_without_a_token() {
+    let world = World::start().await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    let key = world.import("c-abcde", &downstream).await;
+    world.disconnect("c-abcde", &key);
+    eventually("unavailable", async || {
+        let cluster = world.clusters().get("c-abcde").await.unwrap();
+        let state = api_management::state::of_cluster(&cluster.status.conditions, false);
+        if state.state == "unavailable" { Ok(()) } else { Err(state) }
+    })
+    .await;
+    world.connect(&key, None, downstream.admin()).await.unwrap();
+    world.active("c-abcde").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wrong_replayed_and_expired_registration_tokens_are_refused() {
+    use tunnel::Registrar;
+    let world = World::start().await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    let key = world.import("c-abcde", &downstream).await;
+    let token = world.token("c-abcde").await.status.token;
+    let refused = async |key: &AgentKey, token: Option<&str>| {
+        world.connect(key, token, downstream.admin()).await.unwrap_err().reason
+    };
+    let other = AgentKey::generate().unwrap();
+    assert_eq!(refused(&other, Some("wrong")).await, RefusalReason::TokenUnknown);
+    assert_eq!(refused(&other, None).await, RefusalReason::KeyUnknown);
+    eventually("the token used up", async || {
+        let reason = refused(&other, Some(&token)).await;
+        if reason == RefusalReason::TokenUsed { Ok(()) } else { Err(reason) }
+    })
+    .await;
+    // The same agent applying the same manifest again is harmless.
+    world.connect(&key, Some(&token), downstream.admin()).await.unwrap();
+
+    world.create_cluster("c-other").await;
+    let fresh = world.token("c-other").await;
+    let tokens: Api<ClusterRegistrationToken> = Api::namespaced(world.admin(), "c-other");
+    let past = Patch::Merge(json!({"status": {"expiresAt": "2020-01-01T00:00:00Z"}}));
+    let params = PatchParams::default();
+    tokens.patch_status("default-token", &params, &past).await.unwrap();
+    let hello = World::hello(&other, Some(&fresh.status.token));
+    eventually("the token expired", async || match world.registrar.admit(&hello).await {
+        Err(refusal) if refusal.reason == RefusalReason::TokenExpired => Ok(()),
+        other => Err(other),
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_agents_with_one_token_exactly_one_gets_in() {
+    use tunnel::Registrar;
+    let world = World::start().await;
+    world.create_cluster("c-abcde").await;
+    let token = world.token("c-abcde").await.status.token;
+    eventually("the token known", async || {
+        let hello = World::hello(&AgentKey::generate().unwrap(), Some(&token));
+        world.registrar.admit(&hello).await.map(drop)
+    })
+    .await;
+    let keys: Vec<AgentKey> = (0..8).map(|_| AgentKey::generate().unwrap()).collect();
+    let tries = keys.iter().map(|key| async {
+        let hello = World::hello(key, Some(&token));
+        let admission = world.registrar.admit(&hello).await?;
+        world.registrar.enrol(&hello, &admission).await
+    });
+    let results = futures::future::join_all(tries).await;
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1, "{results:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn removal_leaves_nothing_of_ours_downstream_and_reports() {
+    let world = World::start().await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    let before = ours(&downstream).await;
+    assert!(before.is_empty());
+    world.import("c-abcde", &downstream).await;
+    eventually("roles downstream", async || {
+        let there = ours(&downstream).await;
+        if there.len() >= 5 { Ok(()) } else { Err(there) }
+    })
+    .await;
+    owned_by_namespace(&downstream).await;
+    world.remove("c-abcde").await;
+    eventually("nothing of ours downstream", async || {
+        let left = ours(&downstream).await;
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+    let report = report(&world, "c-abcde").await;
+    assert_eq!(report["outcome"], "complete");
+    assert_eq!(report["left"], json!([]));
+    let namespaces: Api<Namespace> = Api::all(world.admin());
+    assert!(namespaces.get_opt("c-abcde").await.unwrap().is_none());
+}
+
+/// Everything downstream that carries our label.
+async fn ours(api: &KubeApi) -> Vec<String> {
+    let labelled = ListParams::default().labels(keys::DOWNSTREAM_OWNED);
+    let mut all = Vec::new();
+    for namespace in Api::<Namespace>::all(api.admin()).list(&labelled).await.unwrap() {
+        all.push(format!("namespace {}", namespace.name_any()));
+    }
+    for role in Api::<ClusterRole>::all(api.admin()).list(&labelled).await.unwrap() {
+        all.push(format!("role {}", role.name_any()));
+    }
+    for binding in Api::<ClusterRoleBinding>::all(api.admin()).list(&labelled).await.unwrap() {
+        all.push(format!("binding {}", binding.name_any()));
+    }
+    all
+}
+
+async fn owned_by_namespace(api: &KubeApi) {
+    let labelled = ListParams::default().labels(keys::DOWNSTREAM_OWNED);
+    eventually("owner references", async || {
+        let roles = Api::<ClusterRole>::all(api.admin()).list(&labelled).await.unwrap();
+        let free = roles.iter().filter(|role| role.owner_references().is_empty());
+        let free: Vec<String> = free.map(ResourceExt::name_any).collect();
+        if free.is_empty() { Ok(()) } else { Err(free) }
+    })
+    .await;
+}
+
+async fn report(world: &World, cluster: &str) -> Value {
+    let reports: Api<ConfigMap> = Api::namespaced(world.admin(), keys::SYSTEM_NS);
+    let report = reports.get(&format!("removal-{cluster}")).await.unwrap();
+    serde_json::from_str(&report.data.unwrap()["report.json"]).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_whose_agent_is_gone_waits_and_goes_when_forced_with_a_report() {
+    let world = World::start().await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    let key = world.import("c-abcde", &downstream).await;
+    world.disconnect("c-abcde", &key);
+    let clusters = world.clusters();
+    clusters.delete("c-abcde", &DeleteParams::default()).await.unwrap();
+    eventually("the reason for waiting", async || {
+        let cluster = clusters.get("c-abcde").await.unwrap();
+        let removed = api_management::condition::find(&cluster.status.conditions, "Removed");
+        match removed {
+            Some(condition) if condition.message.contains(keys::FORCE_REMOVE) => Ok(()),
+            other => Err(other.cloned()),
+        }
+    })
+    .await;
+    let force = json!({"metadata": {"annotations": {keys::FORCE_REMOVE: "true"}}});
+    clusters.patch("c-abcde", &PatchParams::default(), &Patch::Merge(force)).await.unwrap();
+    world.gone("c-abcde").await;
+    let report = report(&world, "c-abcde").await;
+    assert_eq!(report["outcome"], "forced");
+    assert!(report["left"].as_array().unwrap().len() >= 3);
+    assert!(report["left"][0]["why"].as_str().unwrap().contains("not connected"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_that_was_never_imported_goes_at_once() {
+    let world = World::start().await;
+    world.create_cluster("c-abcde").await;
+    world.token("c-abcde").await;
+    let began = std::time::Instant::now();
+    world.remove("c-abcde").await;
+    assert!(began.elapsed() < Duration::from_secs(10));
+    let bindings: Api<ClusterRoleTemplateBinding> = Api::all(world.admin());
+    let left = bindings.list(&ListParams::default()).await.unwrap();
+    assert!(left.items.iter().all(|b| b.namespace().as_deref() != Some("c-abcde")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn duplicate_and_invalid_names_are_refused_with_the_reason() {
+    let world = World::start().await;
+    let create = async |name: &str, display: &str| {
+        let mut cluster = Cluster::default();
+        cluster.metadata.name = Some(name.to_owned());
+        cluster.spec.display_name = display.to_owned();
+        world.clusters().create(&PostParams::default(), &cluster).await
+    };
+    create("c-one", "north").await.unwrap();
+    let refused =
+        eventually("a duplicate refused", async || match create("c-two", "north").await {
+            Err(error) => Ok(error.to_string()),
+            Ok(_) => {
+                world.clusters().delete("c-two", &DeleteParams::default()).await.unwrap();
+                world.gone("c-two").await;
+                Err("created")
+            }
+        })
+        .await;
+    assert!(refused.contains("cluster \"c-one\" has this name"), "{refused}");
+    let invalid = create("a.b", "other").await.unwrap_err().to_string();
+    assert!(invalid.contains("must be a DNS label"), "{invalid}");
+    let blank = create("c-three", " x").await.unwrap_err().to_string();
+    assert!(blank.contains("spec.displayName"), "{blank}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_comes_up_again_keeps_what_it_knew_and_takes_the_agent_back() {
+    let world = World::start().await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    let key = world.import("c-abcde", &downstream).await;
+    let token = world.token("c-abcde").await.status.token;
+    let api = world.api.clone();
+    drop(world);
+    let again = World::over(api).await;
+    assert_eq!(again.token("c-abcde").await.status.token, token);
+    // Agents need a moment; nobody is told in the meantime that the cluster is lost.
+    again.active("c-abcde").await;
+    again.connect(&key, None, downstream.admin()).await.unwrap();
+    again.active("c-abcde").await;
+    let projects: Api<Project> = Api::namespaced(again.admin(), "c-abcde");
+    assert_eq!(projects.list(&ListParams::default()).await.unwrap().items.len(), 2);
+}

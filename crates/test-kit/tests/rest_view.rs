@@ -1,0 +1,471 @@
+//! `/v3` over all features: what people with and without rights see and do, as clients send it.
+
+#![allow(clippy::unwrap_used)]
+
+use bytes::Bytes;
+use feature_identity::bootstrap;
+use feature_kit::access::{GROUP_GLOBAL_ADMIN, GROUP_PEOPLE};
+use feature_kit::{AccessResolver, Clients, Membership};
+use http::{HeaderMap, Request};
+use identity::{Authenticate, Identity, Secret, credential};
+use rest_view::{Caller, RestView};
+use serde_json::{Value, json};
+use test_kit::{KubeApi, Profile, World, eventually};
+
+const PASSWORD: &str = "correct horse battery";
+
+struct Rest {
+    world: World,
+    view: RestView,
+    admin_id: String,
+}
+
+struct Reply {
+    status: u16,
+    headers: HeaderMap,
+    body: Value,
+}
+
+impl Reply {
+    fn text(&self, field: &str) -> String {
+        self.body[field].as_str().unwrap_or_else(|| panic!("no {field}: {}", self.body)).to_owned()
+    }
+    fn ids(&self) -> Vec<String> {
+        let data = self.body["data"].as_array().unwrap_or_else(|| panic!("no list: {}", self.body));
+        data.iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+impl Rest {
+    async fn start() -> Self {
+        let world = World::start().await;
+        let view = feature_kit::view::rest_view(&world.features, &world.context);
+        let password = Some(Secret::new(PASSWORD));
+        let made = bootstrap(&world.admin(), password).await.unwrap();
+        eventually("the administrator known", async || {
+            world.directory.user_by_username("admin").map(drop).ok_or("unknown")
+        })
+        .await;
+        Self { view, admin_id: made.user_id.clone().unwrap(), world }
+    }
+
+    /// As the server does it: whose token it is, their groups as of now, a client that acts as them.
+    async fn send(&self, request: http::request::Builder, token: &str, body: &Value) -> Reply {
+        let mut request = request.header("host", "drover.example");
+        if !token.is_empty() {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+        let request = request.body(body).unwrap();
+        let (caller, client) = match self.identify(request.headers()).await {
+            None => {
+                let groups = ["system:unauthenticated".to_owned()];
+                (Caller::anonymous(), self.world.api.client_as("system:anonymous", &groups))
+            }
+            Some(who) => {
+                let person = Membership { user: &who.user_id, groups: &who.groups };
+                let mut groups = self.world.graph.management_groups(person);
+                groups.extend(["system:authenticated".to_owned(), GROUP_PEOPLE.to_owned()]);
+                let client = self.world.api.client_as(&who.user_id, &groups);
+                let caller = Caller {
+                    user_id: who.user_id,
+                    token_id: Some(who.token_id),
+                    token_cluster: who.cluster,
+                    auth_provider: Some(who.auth_provider),
+                    groups,
+                };
+                (caller, client)
+            }
+        };
+        let (parts, body) = self.view.handle(request, &caller, &client).await.into_parts();
+        let body = serde_json::from_slice(&body).unwrap_or_default();
+        Reply { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    async fn identify(&self, headers: &HeaderMap) -> Option<Identity> {
+        match credential::presented(headers) {
+            credential::Found::Ours(presented) => {
+                self.world.directory.authenticate(&presented).await.ok()
+            }
+            _ => None,
+        }
+    }
+
+    async fn call(&self, token: &str, method: &str, path: &str, body: Value) -> Reply {
+        self.send(Request::builder().method(method).uri(path), token, &body).await
+    }
+    async fn get(&self, token: &str, path: &str) -> Reply {
+        self.call(token, "GET", path, Value::Null).await
+    }
+
+    async fn login(&self, username: &str, password: &str) -> Reply {
+        let body = json!({"username": username, "password": password, "responseType": "json"});
+        self.call("", "POST", "/v3-public/localProviders/local?action=login", body).await
+    }
+    async fn token_of(&self, username: &str, password: &str) -> String {
+        let reply = self.login(username, password).await;
+        assert_eq!(reply.status, 201, "{}", reply.body);
+        reply.text("token")
+    }
+    /// The administrator's token, once the administrator's rights hold.
+    async fn admin(&self) -> String {
+        let token = self.token_of("admin", PASSWORD).await;
+        eventually("the administrator's rights", async || {
+            let groups = self
+                .world
+                .graph
+                .management_groups(Membership { user: &self.admin_id, groups: &[] });
+            let reply = self.get(&token, "/v3/users").await;
+            let knows = groups.iter().any(|group| group == GROUP_GLOBAL_ADMIN);
+            if knows && !reply.ids().is_empty() { Ok(()) } else { Err((groups, reply.body)) }
+        })
+        .await;
+        token
+    }
+
+    /// A user with a password; answers the id.
+    async fn user(&self, admin: &str, username: &str) -> String {
+        let body = json!({"username": username, "name": username, "password": PASSWORD});
+        let reply = self.call(admin, "POST", "/v3/users", body).await;
+        assert_eq!(reply.status, 201, "{}", reply.body);
+        assert!(reply.body.get("password").is_none());
+        let id = reply.text("id");
+        eventually("the login name", async || {
+            self.world.directory.user_by_username(username).map(drop).ok_or("unknown")
+        })
+        .await;
+        id
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_login_gives_a_token_that_holds_until_logout() {
+    let rest = Rest::start().await;
+    for (user, password) in [("admin", "wrong"), ("nobody", PASSWORD), ("", "")] {
+        let reply = rest.login(user, password).await;
+        assert_eq!((reply.status, reply.text("code").as_str()), (401, "Unauthorized"), "{user}");
+        assert_eq!(reply.text("message"), "authentication failed");
+    }
+    let reply = rest.login("admin", PASSWORD).await;
+    assert_eq!((reply.status, reply.text("type").as_str()), (201, "token"));
+    assert_eq!(reply.text("userId"), rest.admin_id);
+    let token = reply.text("token");
+    let id = token.split(':').next().unwrap().to_owned();
+    let shown = rest.get(&token, &format!("/v3/tokens/{id}")).await;
+    assert_eq!((shown.status, &shown.body["current"]), (200, &json!(true)), "{}", shown.body);
+    assert!(shown.body.get("token").is_none());
+    assert_eq!(
+        rest.call(&token, "DELETE", &format!("/v3/tokens/{id}"), Value::Null).await.status,
+        400
+    );
+
+    let ended = rest.call(&token, "POST", "/v3/tokens?action=logout", json!({})).await;
+    assert_eq!(ended.status, 200);
+    assert_eq!(ended.headers.get_all("set-cookie").iter().count(), 2);
+    eventually("the end of the token", async || {
+        let status = rest.get(&token, "/v3/tokens").await.status;
+        if status == 401 { Ok(()) } else { Err(status) }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_gets_its_token_as_a_cookie_only() {
+    let rest = Rest::start().await;
+    let body = json!({"username": "admin", "password": PASSWORD, "responseType": "cookie"});
+    let path = "/v3-public/localProviders/local?action=login";
+    let reply = rest.call("", "POST", path, body).await;
+    assert_eq!((reply.status, &reply.body), (200, &Value::Null));
+    let cookie = reply.headers["set-cookie"].to_str().unwrap();
+    let (value, attributes) = cookie.split_once(';').unwrap();
+    assert!(value.starts_with("R_SESS=token-"), "{value}");
+    assert_eq!(attributes, " Path=/; Secure; HttpOnly");
+    let request = Request::builder().uri("/v3/tokens").header("cookie", value);
+    assert_eq!(rest.send(request, "", &Value::Null).await.status, 200);
+
+    let providers = rest.get("", "/v3-public/authProviders").await;
+    assert_eq!(providers.body["data"][0]["type"], "localProvider");
+    let action = providers.body["data"][0]["actions"]["login"].as_str().unwrap();
+    assert!(action.ends_with(path), "{action}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_public_settings_are_open_and_fixed_ones_stay() {
+    let rest = Rest::start().await;
+    let cacerts = rest.get("", "/v3/settings/cacerts").await;
+    assert_eq!((cacerts.status, cacerts.text("value").as_str()), (200, "PEM"));
+    assert_eq!(rest.get("", "/v3/settings/server-url").await.status, 401);
+    assert_eq!(rest.get("", "/v3/settings").await.status, 401);
+
+    let admin = rest.admin().await;
+    let put = async |name: &str| {
+        let path = format!("/v3/settings/{name}");
+        rest.call(&admin, "PUT", &path, json!({"value": "https://new.example"})).await
+    };
+    let changed = put("server-url").await;
+    assert_eq!((changed.status, changed.text("source").as_str()), (200, "db"), "{}", changed.body);
+    let refused = put("cacerts").await;
+    assert_eq!((refused.status, refused.text("code").as_str()), (405, "MethodNotAllow"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everybody_has_their_own_tokens_and_nobody_elses() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    rest.user(&admin, "ann").await;
+    let ann = rest.token_of("ann", PASSWORD).await;
+    let made = rest.call(&ann, "POST", "/v3/tokens", json!({"description": "ci", "ttl": 60000}));
+    let made = made.await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let (id, key) = (made.text("id"), made.text("token"));
+    assert_eq!(made.body["isDerived"], true);
+    assert_eq!(rest.get(&key, "/v3/tokens").await.status, 200);
+
+    let path = format!("/v3/tokens/{id}");
+    assert_eq!(rest.get(&admin, &path).await.status, 404);
+    assert_eq!(rest.call(&admin, "DELETE", &path, Value::Null).await.status, 404);
+    assert!(!rest.get(&admin, "/v3/tokens").await.ids().contains(&id));
+    eventually("the token in the list", async || {
+        let ids = rest.get(&ann, "/v3/tokens").await.ids();
+        if ids.contains(&id) { Ok(()) } else { Err(ids) }
+    })
+    .await;
+    assert_eq!(rest.call(&ann, "DELETE", &path, Value::Null).await.status, 204);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_for_one_cluster_makes_none_for_another() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    rest.world.create_cluster("c-one").await;
+    rest.world.create_cluster("c-two").await;
+    let body = json!({"clusterId": "c-one"});
+    let bound = rest.call(&admin, "POST", "/v3/tokens", body).await.text("token");
+    for path in ["/v3/tokens", "/v3/users", "/v3/clusters", "/v3/clusters/c-two"] {
+        assert_eq!(rest.get(&bound, path).await.status, 401, "{path}");
+    }
+    assert_eq!(rest.get(&bound, "/v3/clusters/c-one").await.status, 200);
+    let inside = "/v3/clusters/c-one/tokens";
+    let made = rest.call(&bound, "POST", inside, json!({"clusterId": "c-two"})).await;
+    assert_eq!(made.body["clusterId"], "c-one", "{}", made.body);
+    let action = "/v3/clusters/c-one?action=generateKubeconfig";
+    let made = rest.call(&bound, "POST", action, json!({})).await.text("config");
+    let config: Value = serde_saphyr::from_str(&made).unwrap();
+    let key = config["users"][0]["user"]["token"].as_str().unwrap();
+    assert_eq!(rest.get(key, "/v3/clusters").await.status, 401);
+    let missing = rest.call(&admin, "POST", "/v3/tokens", json!({"clusterId": "c-none"})).await;
+    assert_eq!(missing.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn passwords_are_set_by_who_may_and_changed_by_who_knows() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    let (ann, bob) = (rest.user(&admin, "ann").await, rest.user(&admin, "bob").await);
+    let as_ann = rest.token_of("ann", PASSWORD).await;
+
+    let set = |id: &str| format!("/v3/users/{id}?action=setpassword");
+    let new = json!({"newPassword": "another good password"});
+    let refused = rest.call(&as_ann, "POST", &set(&bob), new.clone()).await;
+    assert_eq!((refused.status, refused.text("code").as_str()), (404, "NotFound"));
+    let done = rest.call(&admin, "POST", &set(&bob), new).await;
+    assert_eq!((done.status, done.text("id")), (200, bob), "{}", done.body);
+    assert_eq!(rest.login("bob", PASSWORD).await.status, 401);
+    rest.token_of("bob", "another good password").await;
+
+    let change = "/v3/users?action=changepassword";
+    let wrong = json!({"currentPassword": "no", "newPassword": "yet another password"});
+    let refused = rest.call(&as_ann, "POST", change, wrong).await;
+    assert_eq!(refused.text("code"), "InvalidBodyContent");
+    let short = json!({"currentPassword": PASSWORD, "newPassword": "short"});
+    let refused = rest.call(&as_ann, "POST", change, short).await;
+    assert_eq!((refused.status, refused.text("fieldName").as_str()), (422, "newPassword"));
+    let right = json!({"currentPassword": PASSWORD, "newPassword": "yet another password"});
+    assert_eq!(rest.call(&as_ann, "POST", change, right).await.status, 200);
+    rest.token_of("ann", "yet another password").await;
+
+    // Login names are unique, and nobody ends themselves.
+    let twice = json!({"username": "ann", "name": "x", "password": PASSWORD});
+    let refused = rest.call(&admin, "POST", "/v3/users", twice).await;
+    assert_eq!((refused.status, refused.text("code").as_str()), (422, "NotUnique"));
+    let own = format!("/v3/users/{}", rest.admin_id);
+    assert_eq!(rest.call(&admin, "DELETE", &own, Value::Null).await.status, 422);
+    assert_eq!(rest.get(&admin, &own).await.body["me"], true);
+    let removed = rest.call(&admin, "DELETE", &format!("/v3/users/{ann}"), Value::Null).await;
+    assert_eq!(removed.status, 204, "{}", removed.body);
+    eventually("the end of the user's tokens", async || {
+        let status = rest.get(&as_ann, "/v3/tokens").await.status;
+        if status == 401 { Ok(()) } else { Err(status) }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_is_created_seen_and_used_through_v3() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    let body = json!({"name": "north", "labels": {"Region": "NorthAmerica"}});
+    let made = rest.call(&admin, "POST", "/v3/clusters", body.clone()).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let id = made.text("id");
+    assert!(id.starts_with("c-") && id.len() == 7, "{id}");
+    assert_eq!(made.text("creatorId"), rest.admin_id);
+    assert_ne!(made.text("state"), "active");
+    eventually("the name being taken", async || {
+        let again = rest.call(&admin, "POST", "/v3/clusters", body.clone()).await;
+        if again.status == 422 { Ok(()) } else { Err(again.body) }
+    })
+    .await;
+    let invalid = rest.call(&admin, "POST", "/v3/clusters", json!({"name": "No_Label"})).await;
+    assert_eq!((invalid.status, invalid.text("code").as_str()), (422, "InvalidFormat"));
+
+    let path = format!("/v3/clusters/{id}");
+    let shown = rest.get(&admin, &path).await;
+    let header = shown.headers["x-api-schemas"].to_str().unwrap();
+    assert_eq!(header, format!("https://drover.example{path}/schemas"));
+    assert_eq!((shown.text("name"), shown.text("namespaceId")), ("north".to_owned(), id.clone()));
+    for gone in ["finalizers", "resourceVersion", "ownerReferences", "metadata"] {
+        assert!(shown.body.get(gone).is_none(), "{gone}");
+    }
+    let tokens = format!("{path}/clusterregistrationtokens");
+    eventually("a registration token with commands", async || {
+        let reply = rest.get(&admin, &tokens).await;
+        match reply.body["data"][0]["manifestUrl"].as_str() {
+            Some(url) if url.contains("/v3/import/") => Ok(()),
+            _ => Err(reply.body),
+        }
+    })
+    .await;
+
+    let action = format!("{path}?action=generateKubeconfig");
+    let made = rest.call(&admin, "POST", &action, json!({})).await;
+    assert_eq!(made.text("type"), "generateKubeConfigOutput");
+    let config: Value = serde_saphyr::from_str(&made.text("config")).unwrap();
+    let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap();
+    assert_eq!(server, format!("https://drover.example/k8s/clusters/{id}"));
+    let key = config["users"][0]["user"]["token"].as_str().unwrap();
+    assert_eq!(rest.get(key, &path).await.status, 200);
+
+    let put = rest.call(&admin, "PUT", &path, json!({"description": "the north"})).await;
+    assert_eq!((put.status, put.text("description").as_str()), (200, "the north"));
+    assert_eq!(put.body["labels"]["Region"], "NorthAmerica");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_see_their_cluster_and_what_is_in_it_and_nothing_else() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    rest.world.import("c-one", &downstream).await;
+    rest.world.create_cluster("c-two").await;
+    let member = rest.user(&admin, "member").await;
+    let token = rest.token_of("member", PASSWORD).await;
+    assert_eq!(rest.get(&token, "/v3/clusters").await.ids(), Vec::<String>::new());
+    assert_eq!(rest.get(&token, "/v3/clusters/c-one").await.status, 403);
+
+    let body = json!({
+        "clusterId": "c-one", "roleTemplateId": "cluster-member",
+        "userPrincipalId": format!("local://{member}"),
+    });
+    let bound = rest.call(&admin, "POST", "/v3/clusterroletemplatebindings", body.clone()).await;
+    assert_eq!((bound.status, bound.text("userId")), (201, member), "{}", bound.body);
+    eventually("the member's rights", async || {
+        let clusters = rest.get(&token, "/v3/clusters").await.ids();
+        let projects = rest.get(&token, "/v3/projects").await;
+        let seen = (clusters, projects.status, projects.ids().len());
+        if seen.0 == ["c-one"] { Ok(()) } else { Err(seen) }
+    })
+    .await;
+    assert_eq!(rest.get(&token, "/v3/clusters/c-one").await.text("state"), "active");
+    assert_eq!(rest.get(&token, "/v3/clusters/c-two").await.status, 403);
+    assert_eq!(
+        rest.call(&token, "POST", "/v3/clusterroletemplatebindings", body).await.status,
+        403
+    );
+    let change = rest.call(&token, "PUT", "/v3/clusters/c-one", json!({"description": "x"})).await;
+    assert_eq!(change.status, 403);
+    assert_eq!(rest.call(&token, "DELETE", "/v3/clusters/c-one", Value::Null).await.status, 403);
+    let kubeconfig = "/v3/clusters/c-one?action=generateKubeconfig";
+    assert_eq!(rest.call(&token, "POST", kubeconfig, json!({})).await.status, 200);
+    let hidden = "/v3/clusters/c-two?action=generateKubeconfig";
+    assert_eq!(rest.call(&token, "POST", hidden, json!({})).await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_removed_cluster_passes_through_removing_and_ends_in_404() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    rest.world.create_cluster("c-one").await;
+    let path = "/v3/clusters/c-one";
+    let removed = rest.call(&admin, "DELETE", path, Value::Null).await;
+    if removed.status == 200 {
+        assert_eq!(removed.text("state"), "removing");
+    } else {
+        assert_eq!(removed.status, 204);
+    }
+    eventually("the end of the cluster", async || {
+        let reply = rest.get(&admin, path).await;
+        if reply.status == 404 { Ok(()) } else { Err(reply.body) }
+    })
+    .await;
+    let local = rest.call(&admin, "DELETE", "/v3/clusters/local", Value::Null).await;
+    assert_eq!(local.status, 403, "{}", local.body);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_type_that_a_schema_names_has_a_schema() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    let reply = rest.get(&admin, "/v3/schemas").await;
+    let ids = reply.ids();
+    for kind in [
+        "cluster",
+        "clusterRegistrationToken",
+        "node",
+        "project",
+        "user",
+        "token",
+        "setting",
+        "roleTemplate",
+        "clusterRoleTemplateBinding",
+    ] {
+        assert!(ids.iter().any(|id| id == kind), "{kind}");
+    }
+    let plain = [
+        "string",
+        "password",
+        "dnsLabel",
+        "hostname",
+        "int",
+        "float",
+        "boolean",
+        "json",
+        "base64",
+        "intOrString",
+        "date",
+        "enum",
+    ];
+    for schema in reply.body["data"].as_array().unwrap() {
+        for (name, field) in schema["resourceFields"].as_object().unwrap() {
+            let mut kind = field["type"].as_str().unwrap();
+            while let Some(inner) =
+                ["array[", "map["].iter().find_map(|prefix| kind.strip_prefix(prefix))
+            {
+                kind = inner.strip_suffix(']').unwrap();
+            }
+            let known = kind.starts_with("reference[")
+                || plain.contains(&kind)
+                || ids.iter().any(|id| id == kind);
+            assert!(known, "{}.{name}: {kind}", schema["id"]);
+        }
+        for actions in ["resourceActions", "collectionActions"] {
+            for (name, action) in schema[actions].as_object().unwrap() {
+                for side in ["input", "output"] {
+                    let kind = action[side].as_str().unwrap_or_default();
+                    let known = kind.is_empty() || ids.iter().any(|id| id == kind);
+                    assert!(known, "{}.{name}: {kind}", schema["id"]);
+                }
+            }
+        }
+    }
+}
