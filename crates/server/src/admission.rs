@@ -1,0 +1,84 @@
+//! The features' rules as admission rules of the embedded API server.
+
+use std::collections::HashMap;
+
+use api_meta::status::{Cause, Status};
+use apiserver::Resource;
+use apiserver::admission::Plugin;
+use apiserver::strategy::{Operation, Write};
+use feature_kit::{Feature, KindRules, Operation as Reviewed, Review};
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+/// The rules of all features' kinds, by plural.
+pub struct FeatureRules(HashMap<&'static str, KindRules>);
+
+impl FeatureRules {
+    pub fn new(features: &[Feature]) -> Self {
+        let rules = features.iter().flat_map(|feature| &feature.kinds);
+        Self(rules.map(|rules| (rules.plural, rules.clone())).collect())
+    }
+
+    fn of(&self, resource: &Resource) -> Option<&KindRules> {
+        self.0.get(resource.plural.as_str()).filter(|rules| rules.group == resource.group)
+    }
+}
+
+fn reviewed(operation: Operation) -> Reviewed {
+    match operation {
+        Operation::Create => Reviewed::Create,
+        Operation::Update | Operation::UpdateStatus | Operation::Finalize => Reviewed::Update,
+        Operation::Delete => Reviewed::Delete,
+    }
+}
+
+impl Plugin for FeatureRules {
+    fn handles(&self, resource: &Resource) -> bool {
+        self.of(resource).is_some()
+    }
+
+    fn prepare(
+        &self,
+        resource: &Resource,
+        write: &Write<'_>,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) {
+        if let Some(rules) = self.of(resource) {
+            rules.prepare(reviewed(write.operation), &write.user.name, object, old);
+        }
+    }
+
+    fn validate(
+        &self,
+        resource: &Resource,
+        _write: &Write<'_>,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Vec<Cause> {
+        self.of(resource).map(|rules| rules.validate(object, old)).unwrap_or_default()
+    }
+
+    fn admit<'a>(
+        &'a self,
+        resource: &'a Resource,
+        write: &'a Write<'a>,
+        object: Option<&'a Value>,
+        old: Option<&'a Value>,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let Some(rules) = self.of(resource) else { return Ok(()) };
+            let review = Review {
+                operation: reviewed(write.operation),
+                user: &write.user.name,
+                groups: &write.user.groups,
+                namespace: write.namespace,
+                name: write.name,
+                dry_run: write.dry_run,
+                object,
+                old,
+            };
+            rules.admit(&review).await
+        })
+    }
+}

@@ -1,0 +1,28 @@
+//! The closed list of features: what the product does.
+
+use std::sync::Arc;
+
+use feature_access::RoleGraph;
+use feature_clusters::Connections;
+use feature_identity::Directory;
+use feature_kit::{Feature, ManagementContext};
+use feature_settings::SettingsConfig;
+
+/// What features are told that they cannot find out themselves.
+pub struct Told {
+    pub settings: SettingsConfig,
+    pub connections: Arc<Connections>,
+    pub directory: Arc<Directory>,
+    pub graph: Arc<RoleGraph>,
+}
+
+/// All features. Must be called inside a tokio runtime.
+pub fn features(context: &ManagementContext, told: &Told) -> Vec<Feature> {
+    vec![
+        feature_settings::feature(&told.settings),
+        feature_identity::feature(&told.directory),
+        feature_access::feature(context, &told.graph),
+        feature_clusters::feature(context, &told.connections),
+        feature_projects::feature(context),
+    ]
+}

@@ -1,0 +1,135 @@
+//! The data folder: keys and certificates, and what is written for people and scripts.
+//!
+//! | File | What |
+//! | --- | --- |
+//! | `pki/` | the authority, the serving certificate, the key of service account tokens |
+//! | `storage/` | the embedded storage |
+//! | `server.json` | where the running server is |
+//! | `ca.pem` | what clients verify it with |
+//! | `admin.kubeconfig` | everything, for whoever may read this folder |
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::Context;
+use apiserver::service_accounts::SigningKey;
+use pki::{CertificateAuthority, CertificateFiles};
+use serde_json::json;
+
+/// Names of the files for others.
+pub const SERVER_FILE: &str = "server.json";
+pub const CA_FILE: &str = "ca.pem";
+pub const KUBECONFIG_FILE: &str = "admin.kubeconfig";
+
+/// Characters of an installation's id.
+const INSTALL_ID_LENGTH: usize = 26;
+
+/// The folder, made and private.
+pub struct DataFolder {
+    path: PathBuf,
+}
+
+/// What the server identifies itself and others with.
+pub struct Keys {
+    pub authority: CertificateAuthority,
+    pub serving: CertificateFiles,
+    pub service_account_key_pem: String,
+}
+
+impl DataFolder {
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt;
+        for folder in [path.to_owned(), path.join("pki"), path.join("storage")] {
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&folder)
+                .with_context(|| format!("cannot make the folder \"{}\"", folder.display()))?;
+        }
+        Ok(Self { path: path.to_owned() })
+    }
+
+    pub fn storage(&self) -> PathBuf {
+        self.path.join("storage")
+    }
+
+    /// Reads the keys, making those that are missing; the serving certificate is renewed when its names changed.
+    pub fn keys(&self, names: &[String]) -> anyhow::Result<Keys> {
+        let pki = self.path.join("pki");
+        let now = SystemTime::now();
+        let authority = CertificateFiles::in_directory(&pki, "ca");
+        let authority = pki::files::ensure_authority(&authority, "drover", now)
+            .context("cannot prepare the certificate authority")?;
+        let serving = CertificateFiles::in_directory(&pki, "serving");
+        pki::files::ensure_serving(&serving, &authority, "drover", names, now)
+            .context("cannot prepare the serving certificate")?;
+        let key_file = pki.join("service-account-key.pem");
+        let service_account_key_pem = match std::fs::read_to_string(&key_file) {
+            Ok(pem) => pem,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let pem = SigningKey::generate_pem();
+                pki::files::write_private(&key_file, pem.as_bytes())?;
+                pem
+            }
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("cannot read \"{}\"", key_file.display()));
+            }
+        };
+        pki::files::write_public(&self.path.join(CA_FILE), authority.certificate_pem().as_bytes())?;
+        Ok(Keys { authority, serving, service_account_key_pem })
+    }
+
+    /// The id of this installation, made at the first start.
+    pub fn install_id(&self) -> anyhow::Result<String> {
+        let file = self.path.join("install-id");
+        match std::fs::read_to_string(&file) {
+            Ok(id) => Ok(id.trim().to_owned()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let id = identity::random_text(INSTALL_ID_LENGTH);
+                pki::files::write_public(&file, id.as_bytes())?;
+                Ok(id)
+            }
+            Err(error) => Err(error).with_context(|| format!("cannot read \"{}\"", file.display())),
+        }
+    }
+
+    /// Says where the server is.
+    pub fn announce(&self, url: &str) -> anyhow::Result<()> {
+        let content = json!({ "url": url, "pid": std::process::id() });
+        pki::files::write_public(&self.path.join(SERVER_FILE), format!("{content}\n").as_bytes())?;
+        Ok(())
+    }
+
+    /// A kubeconfig with a token of the administrator, unless one is there that names the same server.
+    pub fn write_kubeconfig(&self, url: &str, ca_pem: &str, token: &str) -> anyhow::Result<()> {
+        let content = kubeconfig(url, ca_pem, token);
+        pki::files::write_private(&self.path.join(KUBECONFIG_FILE), content.as_bytes())?;
+        Ok(())
+    }
+
+    /// The token in the kubeconfig that an earlier start wrote.
+    pub fn kubeconfig_token(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.path.join(KUBECONFIG_FILE)).ok()?;
+        let config: serde_json::Value = serde_saphyr::from_str(&text).ok()?;
+        config["users"][0]["user"]["token"].as_str().map(str::to_owned)
+    }
+}
+
+fn kubeconfig(url: &str, ca_pem: &str, token: &str) -> String {
+    use base64::Engine;
+    let ca = base64::engine::general_purpose::STANDARD.encode(ca_pem);
+    // JSON is YAML, and needs no quoting rules of its own.
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{
+            "name": "drover",
+            "cluster": { "server": url, "certificate-authority-data": ca },
+        }],
+        "users": [{ "name": "admin", "user": { "token": token } }],
+        "contexts": [{ "name": "drover", "context": { "cluster": "drover", "user": "admin" } }],
+        "current-context": "drover",
+    });
+    format!("{config:#}\n")
+}

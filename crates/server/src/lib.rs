@@ -1,0 +1,19 @@
+//! Builds the engines, lists the features, runs. No logic of its own.
+//!
+//! Start at [`run`], which shows the order in which the server comes up; [`router`] is where each request goes;
+//! [`features`] is what the product does.
+
+mod admission;
+mod clients;
+mod definitions;
+mod features;
+mod files;
+mod resolver;
+mod root_page;
+mod router;
+pub mod run;
+pub mod settings;
+mod standing;
+
+pub use run::{Server, run};
+pub use settings::{ServerArgs, ServerSettings};

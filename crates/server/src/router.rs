@@ -1,0 +1,351 @@
+//! Where a request goes.
+//!
+//! Everything comes in through one port. The identity is found out once, here; what follows believes it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use api_meta::status::Status;
+use apiserver::body::respond::{self, Body};
+use apiserver::serve::PeerAddress;
+use apiserver::{ApiServer, UserInfo};
+use bytes::{Bytes, BytesMut};
+use cluster_access::proxy::{Caller, Proxy};
+use feature_kit::access::Membership;
+use feature_kit::{AccessResolver, Route};
+use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode, Uri, request};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use identity::credential::Found;
+use identity::{Authenticate, Identity};
+use rest_view::RestView;
+
+use crate::clients::InProcess;
+use crate::root_page;
+use crate::standing::Standing;
+
+/// Path prefix of the proxy.
+const CLUSTERS: &str = "/k8s/clusters/";
+/// The management API itself, as a cluster.
+const LOCAL: &str = "local";
+/// The agents' tunnel.
+const CONNECT: [&str; 2] = ["/v3/connect", "/v3/connect/register"];
+/// Groups that every person of ours is in.
+const GROUPS_OF_ALL: [&str; 2] = ["system:authenticated", "system:cattle:authenticated"];
+
+/// The body of every answer. A proxied one can break off, which ends the connection, so that nobody takes a part for
+/// the whole.
+pub type Outbound = cluster_access::Body;
+
+/// Everything that requests can be sent to.
+pub struct Parts {
+    pub api: ApiServer,
+    pub view: RestView,
+    /// Of all features; the longest prefix that fits wins.
+    pub routes: Vec<Route>,
+    pub acceptor: tunnel::Acceptor,
+    pub proxy: Proxy,
+    pub standing: Arc<Standing>,
+    pub authenticate: Arc<dyn Authenticate>,
+    pub access: Arc<dyn AccessResolver>,
+}
+
+/// The service behind the listener. Cheap to clone.
+#[derive(Clone)]
+pub struct Router(Arc<Parts>);
+
+impl Router {
+    pub fn new(mut parts: Parts) -> Self {
+        parts.routes.sort_by_key(|route| std::cmp::Reverse(route.prefix.len()));
+        Self(Arc::new(parts))
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Outbound> {
+        match self.proxied(request).await {
+            Ok(response) => response,
+            Err(request) => self.own(*request).await.map(outbound),
+        }
+    }
+
+    /// Requests for a downstream cluster; others come back.
+    async fn proxied(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Outbound>, Box<Request<Incoming>>> {
+        let rest = request.uri().path().strip_prefix(CLUSTERS);
+        let Some(cluster) = rest.and_then(|rest| rest.split('/').next()) else {
+            return Err(Box::new(request));
+        };
+        if cluster == LOCAL {
+            return Err(Box::new(request));
+        }
+        let refused = match self.identify(request.headers()).await {
+            Ok(Some(identity)) if is_bound_elsewhere(&identity, cluster) => {
+                wrong_cluster(&identity)
+            }
+            Ok(Some(identity)) => {
+                return Ok(self.0.proxy.handle(self.caller(&identity), request).await);
+            }
+            Ok(None) => Status::unauthorized(),
+            Err(status) => status,
+        };
+        Ok(respond::status(&refused).map(outbound))
+    }
+
+    /// Requests that this server answers itself.
+    async fn own(&self, request: Request<Incoming>) -> Response<Body> {
+        let path = request.uri().path();
+        match path {
+            "/ping" => return respond::text(StatusCode::OK, "pong"),
+            "/" if wants_page(&request) => return root_page::answer(),
+            connect if CONNECT.contains(&connect) => return self.connect(request).await,
+            _ => {}
+        }
+        let route = self.0.routes.iter().find(|route| path.starts_with(route.prefix));
+        let identity = match self.identify(request.headers()).await {
+            Ok(identity) => identity,
+            Err(status) if is_view(path) || route.is_some() => return unauthorized_view(&status),
+            Err(status) => return respond::status(&status),
+        };
+        if let Some(route) = route {
+            return self.feature(route, request, identity.as_ref()).await;
+        }
+        if is_view(path) {
+            return self.view(request, identity.as_ref()).await;
+        }
+        if let Some(rest) = path.strip_prefix(CLUSTERS) {
+            let rest = rest.strip_prefix(LOCAL).unwrap_or(rest).to_owned();
+            return self.local(request, identity, &rest).await;
+        }
+        self.management(request, identity.as_ref()).await
+    }
+
+    /// Whose credential of ours it is. `None`: there is none, or it is for the API server to know.
+    async fn identify(&self, headers: &http::HeaderMap) -> Result<Option<Identity>, Status> {
+        match identity::presented(headers) {
+            Found::Nothing | Found::Foreign => Ok(None),
+            Found::Ambiguous => Err(Status::unauthorized()),
+            Found::Ours(presented) => match self.0.authenticate.authenticate(&presented).await {
+                Ok(identity) => Ok(Some(identity)),
+                Err(refused) => {
+                    tracing::debug!(token = presented.token.name, %refused, "a token was refused");
+                    Err(Status::unauthorized())
+                }
+            },
+        }
+    }
+
+    async fn connect(&self, request: Request<Incoming>) -> Response<Body> {
+        let peer = request.extensions().get::<PeerAddress>().map(|peer| peer.0);
+        self.0.acceptor.handle(request, peer).await.map(|body| body.boxed_unsync())
+    }
+
+    /// The management API: as the person, or with credentials of its own (service accounts).
+    async fn management(
+        &self,
+        mut request: Request<Incoming>,
+        identity: Option<&Identity>,
+    ) -> Response<Body> {
+        if let Some(identity) = identity {
+            if is_bound_elsewhere(identity, LOCAL) {
+                return respond::status(&wrong_cluster(identity));
+            }
+            request.extensions_mut().insert(self.user(identity));
+            apiserver::authentication::strip_credentials(request.headers_mut());
+        }
+        self.0.api.handle(request).await
+    }
+
+    /// The person as the management API knows them, role groups included.
+    fn user(&self, identity: &Identity) -> UserInfo {
+        let person = Membership { user: &identity.user_id, groups: &identity.groups };
+        let mut groups = identity.groups.clone();
+        groups.extend(GROUPS_OF_ALL.map(str::to_owned));
+        groups.extend(self.0.access.management_groups(person));
+        UserInfo {
+            name: identity.user_id.clone(),
+            uid: String::new(),
+            groups,
+            extra: identity_extra(identity),
+        }
+    }
+
+    async fn view(
+        &self,
+        request: Request<Incoming>,
+        identity: Option<&Identity>,
+    ) -> Response<Body> {
+        let user = identity.map_or_else(UserInfo::anonymous, |identity| self.user(identity));
+        let client = InProcess(self.0.api.clone()).client(user);
+        let caller =
+            identity.map_or_else(rest_view::Caller::anonymous, |identity| rest_view::Caller {
+                user_id: identity.user_id.clone(),
+                token_id: Some(identity.token_id.clone()),
+                auth_provider: Some(identity.auth_provider.clone()),
+                groups: identity.groups.clone(),
+                token_cluster: identity.cluster.clone(),
+            });
+        let (parts, body) = request.into_parts();
+        match read_body(body, rest_view::view::BODY_SIZE_MAX).await {
+            Ok(body) => {
+                let request = Request::from_parts(parts, body);
+                self.0.view.handle(request, &caller, &client).await.map(respond::full)
+            }
+            Err(status) => view_error(&status),
+        }
+    }
+
+    async fn feature(
+        &self,
+        route: &Route,
+        request: Request<Incoming>,
+        identity: Option<&Identity>,
+    ) -> Response<Body> {
+        if identity.is_none() && !route.public {
+            return unauthorized_view(&Status::unauthorized());
+        }
+        let caller = identity.map(|identity| feature_kit::route::Caller {
+            user_id: identity.user_id.clone(),
+            token_id: Some(identity.token_id.clone()),
+            groups: identity.groups.clone(),
+        });
+        let (parts, body) = request.into_parts();
+        match read_body(body, route.body_max_bytes).await {
+            Ok(body) => {
+                let request = feature_kit::route::Request { parts, body, caller };
+                route.handler.handle(request).await.map(respond::full)
+            }
+            Err(status) => view_error(&status),
+        }
+    }
+
+    /// The management API as a cluster among others.
+    async fn local(
+        &self,
+        request: Request<Incoming>,
+        identity: Option<Identity>,
+        rest: &str,
+    ) -> Response<Body> {
+        let Some(identity) = identity else { return respond::status(&Status::unauthorized()) };
+        let (mut parts, body) = request.into_parts();
+        match rebase(&mut parts, if rest.is_empty() { "/" } else { rest }) {
+            Ok(()) => self.management(Request::from_parts(parts, body), Some(&identity)).await,
+            Err(status) => respond::status(&status),
+        }
+    }
+
+    /// The person as downstream clusters know them, role groups not yet included.
+    fn caller(&self, identity: &Identity) -> Caller {
+        let mut groups = identity.groups.clone();
+        groups.extend(GROUPS_OF_ALL.map(str::to_owned));
+        Caller {
+            user: identity.user_id.clone(),
+            uid: String::new(),
+            groups,
+            extra: identity_extra(identity),
+            revoked: self.0.standing.of_token(&identity.token_id, &identity.user_id),
+        }
+    }
+}
+
+fn outbound(body: Body) -> Outbound {
+    body.map_err(|never| match never {}).boxed_unsync()
+}
+
+/// Puts another path under the request, keeping its query.
+fn rebase(parts: &mut request::Parts, path: &str) -> Result<(), Status> {
+    let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let uri: Uri = format!("{path}{query}")
+        .parse()
+        .map_err(|_| Status::bad_request("the path cannot be read"))?;
+    parts.uri = uri;
+    Ok(())
+}
+
+/// Whether the token is good for another cluster only.
+fn is_bound_elsewhere(identity: &Identity, cluster: &str) -> bool {
+    identity.cluster.as_deref().is_some_and(|only| only != cluster)
+}
+
+fn wrong_cluster(identity: &Identity) -> Status {
+    let cluster = identity.cluster.as_deref().unwrap_or_default();
+    Status::new(
+        401,
+        "Unauthorized",
+        format!("this token is good for cluster \"{cluster}\" only; use another one here"),
+    )
+}
+
+fn identity_extra(identity: &Identity) -> std::collections::BTreeMap<String, Vec<String>> {
+    [
+        ("principalid".to_owned(), identity.principal_ids.clone()),
+        ("username".to_owned(), vec![identity.login_name.clone()]),
+    ]
+    .into()
+}
+
+fn is_view(path: &str) -> bool {
+    let mut parts = path.split('/').skip(1);
+    matches!(parts.next(), Some("v3" | "v3-public"))
+}
+
+/// Browsers get the page; the API's path list goes to those who ask for JSON.
+fn wants_page(request: &Request<Incoming>) -> bool {
+    let accept = request.headers().get(http::header::ACCEPT);
+    accept.and_then(|accept| accept.to_str().ok()).is_some_and(|accept| accept.contains("html"))
+}
+
+/// An error in the form of the REST view.
+fn view_error(status: &Status) -> Response<Body> {
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let body = serde_json::json!({
+        "baseType": "error",
+        "type": "error",
+        "code": status.reason,
+        "status": status.code,
+        "message": status.message,
+    });
+    respond::json_bytes(code, body.to_string())
+}
+
+fn unauthorized_view(status: &Status) -> Response<Body> {
+    let mut status = status.clone();
+    status.message = "must authenticate: log in and send the token with the request".to_owned();
+    view_error(&status)
+}
+
+/// A whole body within a limit.
+async fn read_body(mut body: Incoming, max: usize) -> Result<Bytes, Status> {
+    let mut read = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            Status::bad_request(format!("cannot read the body of the request: {error}"))
+        })?;
+        let Some(data) = frame.data_ref() else { continue };
+        if read.len() + data.len() > max {
+            apiserver::body::discard::discard(&mut body).await;
+            return Err(Status::too_large(format!(
+                "the body of the request is larger than {max} bytes"
+            )));
+        }
+        read.extend_from_slice(data);
+    }
+    Ok(read.freeze())
+}
+
+impl tower::Service<Request<Incoming>> for Router {
+    type Response = Response<Outbound>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        let router = self.clone();
+        Box::pin(async move { Ok(router.answer(request).await) })
+    }
+}

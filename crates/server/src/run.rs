@@ -1,0 +1,301 @@
+//! The order in which the server comes up and goes down.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use apiserver::ApiServer;
+use apiserver::assembly::{Assembly, Profile, Running};
+use cluster_access::ClusterAccess;
+use cluster_access::proxy::Proxy;
+use controller::ManagementScope;
+use feature_access::RoleGraph;
+use feature_clusters::{AgentRegistrar, Connections, TunnelClients};
+use feature_identity::{Directory, TokenRequest};
+use feature_kit::{Clients, ControllerIdentity, Feature, ManagementContext};
+use feature_settings::SettingsConfig;
+use kube::ResourceExt;
+use pki::{ClientCertificatePolicy, ServingCertificate};
+use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tunnel::Sessions;
+
+use crate::admission;
+use crate::clients::InProcess;
+use crate::features::{Told, features};
+use crate::files::{DataFolder, Keys};
+use crate::resolver::Resolver;
+use crate::router::{Outbound, Parts, Router};
+use crate::settings::ServerSettings;
+use crate::standing::Standing;
+
+/// Pause between looks at the certificate files.
+const CERTIFICATE_LOOK_EVERY: Duration = Duration::from_secs(60);
+/// The version that clients of the management API are told; see `docs/adr/0004-answer-as-2-6.md`.
+const SERVER_VERSION: &str = "v2.6.9";
+
+/// A server that is up. It goes down when [`Server::stop`] is awaited.
+pub struct Server {
+    pub url: String,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The administrator's password, when this start made it.
+    pub password: Option<String>,
+    stop: CancellationToken,
+    tasks: JoinSet<()>,
+    running: Running,
+    storage: Arc<EmbeddedStorage>,
+}
+
+/// Runs until `shutdown`, telling people on standard error what they need to know.
+pub async fn run(settings: ServerSettings, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let server = Server::start(settings).await?;
+    let took = begun.elapsed();
+    eprintln!("drover serves {} (ready in {} ms)", server.url, took.as_millis());
+    if let Some(password) = &server.password {
+        eprintln!("user: admin\npassword (shown only this once): {password}");
+    }
+    shutdown.cancelled().await;
+    tracing::info!("stopping");
+    server.stop().await;
+    Ok(())
+}
+
+impl Server {
+    /// Ready to serve when it returns.
+    pub async fn start(settings: ServerSettings) -> anyhow::Result<Self> {
+        let folder = DataFolder::open(&settings.data_dir)?;
+        let listener = listen(settings.listen).await?;
+        let address = listener.local_addr().context("cannot read the listener's address")?;
+        let url = match settings.server_url.as_str() {
+            "" => local_url(address),
+            given => given.to_owned(),
+        };
+        let keys = folder.keys(&certificate_names(&settings.server_url, address))?;
+        let ca_pem = keys.authority.certificate_pem().to_owned();
+        let storage = EmbeddedStorage::open(&folder.storage(), EmbeddedConfig::default())
+            .with_context(|| {
+                format!("cannot open the storage in \"{}\"", settings.data_dir.display())
+            })?;
+        let running = management_api(storage.clone(), &keys).await?;
+        let clients = InProcess(running.server.clone());
+        let told = SettingsConfig {
+            server_url: url.clone(),
+            ca_certs: ca_pem.trim_end().to_owned(),
+            server_version: SERVER_VERSION.to_owned(),
+            agent_image: settings.agent_image.clone(),
+            install_uuid: folder.install_id()?,
+            env: feature_settings::from_env(std::env::vars()),
+        };
+        let plane = Plane::build(&clients, told);
+        let rules = admission::FeatureRules::new(&plane.features);
+        running.server.registry().set_plugins(vec![Arc::new(rules)]);
+        feature_kit::runtime::seed(&plane.features, &clients.server())
+            .await
+            .context("cannot put the objects that every installation starts with")?;
+        let given = settings.bootstrap_password.clone().map(identity::Secret::new);
+        let admin = feature_identity::bootstrap(&clients.server(), given)
+            .await
+            .context("cannot make the administrator")?;
+        plane.context.settings.synced().await;
+        plane.directory.synced().await;
+
+        let mut tasks = JoinSet::new();
+        let tls = serve_certificate(&keys.serving, &mut tasks)?;
+        let (end, ended) = watch::channel(false);
+        let router = plane.router(&running.server, &pki::ca_checksum(&ca_pem));
+        tasks.spawn(apiserver::serve::serve::<_, Outbound>(listener, tls, router, ended));
+        let token = administrator_token(&folder, &plane.directory).await?;
+        folder.write_kubeconfig(&url, &ca_pem, &token)?;
+        running.server.set_ready(true);
+        let stop = plane.context.scope.stop.clone();
+        let stopped = stop.clone();
+        tasks.spawn(async move {
+            stopped.cancelled().await;
+            end.send_replace(true);
+        });
+        let Plane { features, context, standing, .. } = plane;
+        tasks.spawn(standing.watch(stop.clone()));
+        tasks.spawn(async move { feature_kit::runtime::run(&features, context).await });
+        folder.announce(&url)?;
+        admin.confirm().await.context("cannot note that the administrator was made")?;
+        let password = admin.generated.map(|password| password.expose().to_owned());
+        Ok(Self { url, address, password, stop, tasks, running, storage })
+    }
+
+    /// Stops accepting, lets open requests finish for a short time, ends controllers, closes the storage.
+    pub async fn stop(mut self) {
+        self.running.server.set_ready(false);
+        self.stop.cancel();
+        while self.tasks.join_next().await.is_some() {}
+        drop(self.running);
+        self.storage.close();
+    }
+}
+
+/// The API that everything else stands on, with the definitions of our kinds.
+async fn management_api(storage: Arc<EmbeddedStorage>, keys: &Keys) -> anyhow::Result<Running> {
+    let running = Assembly {
+        storage,
+        profile: Profile::Management,
+        version_suffix: "+drover".to_owned(),
+        authenticators: Vec::new(),
+        tokens: Vec::new(),
+        client_authorities_pem: None,
+        service_account_key_pem: keys.service_account_key_pem.clone(),
+        root_ca_pem: keys.authority.certificate_pem().to_owned(),
+    }
+    .start()
+    .await
+    .context("cannot start the management API")?;
+    let client = InProcess(running.server.clone()).server();
+    // Before anything watches: a watch that is refused at first comes back late.
+    crate::definitions::install(&client, &api_management::crds())
+        .await
+        .context("cannot install the definitions of our kinds")?;
+    feature_kit::runtime::allow_watching(&client).await.context("cannot let controllers watch")?;
+    Ok(running)
+}
+
+/// The features and what they share.
+struct Plane {
+    context: ManagementContext,
+    features: Vec<Feature>,
+    connections: Arc<Connections>,
+    directory: Arc<Directory>,
+    graph: Arc<RoleGraph>,
+    sessions: Arc<Sessions>,
+    access: ClusterAccess,
+    standing: Arc<Standing>,
+}
+
+impl Plane {
+    fn build(clients: &InProcess, settings: SettingsConfig) -> Self {
+        let watcher = ControllerIdentity::new(feature_kit::controller::REFLECTORS, Vec::new());
+        let scope = ManagementScope::new(clients.controller(&watcher), CancellationToken::new());
+        let sessions = Sessions::new();
+        let access = ClusterAccess::new(sessions.clone());
+        let tunnelled = TunnelClients::new(access.clone(), sessions.clone());
+        let connections = Connections::new(clients.server(), tunnelled);
+        let context = ManagementContext::new(scope, Arc::new(clients.clone()), connections.clone());
+        let graph = RoleGraph::new(&context.scope.reflectors);
+        let directory = Directory::new(&context);
+        let told = Told {
+            settings,
+            connections: connections.clone(),
+            directory: directory.clone(),
+            graph: graph.clone(),
+        };
+        let features = features(&context, &told);
+        let standing = Standing::new(directory.clone(), graph.clone());
+        Self { context, features, connections, directory, graph, sessions, access, standing }
+    }
+
+    fn router(&self, api: &ApiServer, ca_checksum: &str) -> Router {
+        let registrar = AgentRegistrar::new(&self.context, self.connections.clone());
+        let reflectors = &self.context.scope.reflectors;
+        let standing = self.standing.clone();
+        let resolver = Resolver::new(reflectors, self.connections.clone(), standing.clone());
+        let reserved = feature_kit::access::ROLE_GROUP_PREFIX;
+        let routes = self.features.iter().flat_map(|feature| feature.routes.clone());
+        Router::new(Parts {
+            api: api.clone(),
+            view: feature_kit::view::rest_view(&self.features, &self.context),
+            routes: routes.collect(),
+            acceptor: tunnel::Acceptor::new(registrar, self.sessions.clone(), ca_checksum),
+            proxy: Proxy::new(self.access.clone(), Arc::new(resolver), reserved),
+            standing,
+            authenticate: self.directory.clone(),
+            access: self.graph.clone(),
+        })
+    }
+}
+
+/// The token in the kubeconfig of an earlier start if it still holds, else a new one.
+async fn administrator_token(folder: &DataFolder, directory: &Directory) -> anyhow::Result<String> {
+    if let Some(kept) = folder.kubeconfig_token()
+        && let Some(token) = identity::TokenKey::parse(&kept)
+    {
+        let presented = identity::Presented { token, source: identity::Source::Header };
+        if identity::Authenticate::authenticate(directory, &presented).await.is_ok() {
+            return Ok(kept);
+        }
+    }
+    let user = directory
+        .user_by_username("admin")
+        .context("there is no user \"admin\" to write a kubeconfig for")?;
+    let request = TokenRequest {
+        user_id: user.name_any(),
+        kind: api_management::token::KIND_KUBECONFIG,
+        description: "admin.kubeconfig in the data folder".to_owned(),
+        ttl_millis: 0,
+        cluster: None,
+        derived: false,
+        auth_provider: "local".to_owned(),
+    };
+    let issued = directory.issue(request).await.context("cannot make the administrator's token")?;
+    Ok(issued.key.expose())
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => anyhow::anyhow!(
+            "{address} is taken by another program; end it or choose another port with --listen"
+        ),
+        std::io::ErrorKind::PermissionDenied => anyhow::anyhow!(
+            "not allowed to listen on {address}; choose a port above 1023 with --listen"
+        ),
+        _ => anyhow::anyhow!("cannot listen on {address}: {error}"),
+    })
+}
+
+/// Where this machine reaches the server.
+fn local_url(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() || address.ip().is_loopback() {
+        format!("https://localhost:{}", address.port())
+    } else {
+        format!("https://{address}")
+    }
+}
+
+fn certificate_names(server_url: &str, address: SocketAddr) -> Vec<String> {
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    if !address.ip().is_unspecified() {
+        names.push(address.ip().to_string());
+    }
+    let host = server_url.parse::<http::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
+    names.extend(host.map(|host| host.trim_matches(['[', ']']).to_owned()));
+    names.dedup();
+    names
+}
+
+/// The TLS settings, kept current when the certificate's files change.
+fn serve_certificate(
+    files: &pki::CertificateFiles,
+    tasks: &mut JoinSet<()>,
+) -> anyhow::Result<watch::Receiver<Arc<rustls::ServerConfig>>> {
+    let certificate =
+        ServingCertificate::load(files.clone()).context("cannot load the serving certificate")?;
+    let config = pki::server_config(certificate.clone(), &ClientCertificatePolicy::None)?;
+    // The resolver follows the files by itself; the channel is for settings that replace the whole configuration.
+    let (sender, receiver) = watch::channel(Arc::new(config));
+    tasks.spawn(async move {
+        let mut look = tokio::time::interval(CERTIFICATE_LOOK_EVERY);
+        loop {
+            tokio::select! {
+                // The listener has stopped.
+                () = sender.closed() => return,
+                _ = look.tick() => {}
+            }
+            if let Err(error) = certificate.reload_if_changed() {
+                tracing::warn!(%error, "the serving certificate was not reloaded");
+            }
+        }
+    });
+    Ok(receiver)
+}

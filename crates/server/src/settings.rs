@@ -1,0 +1,184 @@
+//! What the server is told at start: flags, then environment, then a file, then defaults; resolved once, all
+//! problems told together.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+/// Default of `--listen`.
+const LISTEN: &str = "0.0.0.0:8443";
+/// Default of `--data-dir`.
+const DATA_DIR: &str = "/var/lib/drover";
+/// Default of `--agent-image`.
+pub const AGENT_IMAGE: &str = concat!("drover-agent:", env!("CARGO_PKG_VERSION"));
+/// Shortest bootstrap password.
+const PASSWORD_LENGTH_MIN: usize = 12;
+
+/// `drover server …`. Every flag is also a variable and a key of the settings file.
+#[derive(Args, Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ServerArgs {
+    /// Folder of everything the server keeps [default: /var/lib/drover]
+    #[arg(long, env = "DROVER_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Address and port of HTTPS; port 0 takes a free one [default: 0.0.0.0:8443]
+    #[arg(long, env = "DROVER_LISTEN", value_name = "ADDR:PORT")]
+    pub listen: Option<String>,
+    /// `embedded`, or `etcd://host:port,…` [default: embedded]
+    #[arg(long, env = "DROVER_STORAGE", value_name = "STORAGE")]
+    pub storage: Option<String>,
+    /// Keep the management API on this existing cluster instead of the embedded one
+    #[arg(long, env = "DROVER_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// URL under which agents and people reach the server [default: from the listen address]
+    #[arg(long, env = "DROVER_SERVER_URL", value_name = "URL")]
+    pub server_url: Option<String>,
+    /// Password of the user `admin` when it is made [default: a random one, printed once]
+    #[arg(long, env = "DROVER_BOOTSTRAP_PASSWORD", value_name = "PW", hide_env_values = true)]
+    pub bootstrap_password: Option<String>,
+    /// Image of the agents
+    #[arg(long, env = "DROVER_AGENT_IMAGE", value_name = "REF")]
+    pub agent_image: Option<String>,
+    /// YAML file with any of these settings, by flag name
+    #[arg(long, env = "DROVER_CONFIG", value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+    /// Print the resolved settings without secrets, and end
+    #[arg(long)]
+    #[serde(skip)]
+    pub show_settings: bool,
+}
+
+/// The resolved settings.
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ServerSettings {
+    pub data_dir: PathBuf,
+    pub listen: SocketAddr,
+    pub storage: String,
+    /// Empty: derived from the address in use.
+    pub server_url: String,
+    #[serde(serialize_with = "redacted")]
+    pub bootstrap_password: Option<String>,
+    pub agent_image: String,
+}
+
+impl std::fmt::Debug for ServerSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| std::fmt::Error)?)
+    }
+}
+
+fn redacted<S: serde::Serializer>(
+    value: &Option<String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(_) => serializer.serialize_str("[redacted]"),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Settings that cannot be used. Names every problem.
+#[derive(Debug, thiserror::Error)]
+#[error("settings cannot be used:\n{}", .0.iter().map(|p| format!("  - {p}")).collect::<Vec<_>>().join("\n"))]
+pub struct SettingsError(pub Vec<String>);
+
+impl ServerArgs {
+    /// Reads the settings file, if one is named, and resolves.
+    pub fn resolve(self) -> Result<ServerSettings, SettingsError> {
+        let file = match &self.config {
+            None => Self::default(),
+            Some(path) => {
+                let text = std::fs::read_to_string(path).map_err(|error| {
+                    SettingsError(vec![format!("cannot read \"{}\": {error}", path.display())])
+                })?;
+                serde_saphyr::from_str(&text).map_err(|error| {
+                    SettingsError(vec![format!("\"{}\": {error}", path.display())])
+                })?
+            }
+        };
+        self.merged(file)
+    }
+
+    fn merged(self, file: Self) -> Result<ServerSettings, SettingsError> {
+        let mut problems = Vec::new();
+        let listen = self.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned());
+        let listen = match parse_listen(&listen) {
+            Ok(listen) => listen,
+            Err(problem) => {
+                problems.push(problem);
+                SocketAddr::from(([0, 0, 0, 0], 0))
+            }
+        };
+        let storage = self.storage.or(file.storage).unwrap_or_else(|| "embedded".to_owned());
+        match storage.as_str() {
+            "embedded" => {}
+            etcd if etcd.starts_with("etcd://") => problems.push(
+                "storage: etcd is not there yet; leave --storage out to use the embedded one"
+                    .to_owned(),
+            ),
+            other => problems
+                .push(format!("storage: \"{other}\" is neither \"embedded\" nor \"etcd://…\"")),
+        }
+        if self.kubeconfig.or(file.kubeconfig).is_some() {
+            problems.push(
+                "kubeconfig: keeping the management API on an existing cluster is not there yet; \
+                 leave --kubeconfig out to use the embedded one"
+                    .to_owned(),
+            );
+        }
+        let server_url = self.server_url.or(file.server_url).unwrap_or_default();
+        let server_url = server_url.trim_end_matches('/').to_owned();
+        if !server_url.is_empty() && !is_https_url(&server_url) {
+            problems.push(format!(
+                "server-url: \"{server_url}\" must be https://HOST[:PORT] without a path"
+            ));
+        }
+        let bootstrap_password = self.bootstrap_password.or(file.bootstrap_password);
+        if bootstrap_password.as_ref().is_some_and(|p| p.chars().count() < PASSWORD_LENGTH_MIN) {
+            problems.push(format!(
+                "bootstrap-password: must have at least {PASSWORD_LENGTH_MIN} characters"
+            ));
+        }
+        let agent_image =
+            self.agent_image.or(file.agent_image).unwrap_or_else(|| AGENT_IMAGE.to_owned());
+        if !problems.is_empty() {
+            return Err(SettingsError(problems));
+        }
+        Ok(ServerSettings {
+            data_dir: self.data_dir.or(file.data_dir).unwrap_or_else(|| DATA_DIR.into()),
+            listen,
+            storage,
+            server_url,
+            bootstrap_password,
+            agent_image,
+        })
+    }
+}
+
+/// `ADDR:PORT`, `:PORT`, or `localhost:PORT`.
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    let spelled = match text.split_once(':') {
+        Some(("", port)) => format!("0.0.0.0:{port}"),
+        Some(("localhost", port)) => format!("127.0.0.1:{port}"),
+        _ => text.to_owned(),
+    };
+    spelled
+        .parse()
+        .map_err(|_| format!("listen: \"{text}\" is not ADDR:PORT, such as 0.0.0.0:8443"))
+}
+
+fn is_https_url(text: &str) -> bool {
+    text.parse::<http::Uri>().is_ok_and(|uri| {
+        uri.scheme_str() == Some("https")
+            && uri.authority().is_some_and(|authority| !authority.host().is_empty())
+            && matches!(uri.path(), "" | "/")
+            && uri.query().is_none()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! Resolving settings.
+
+use super::{ServerArgs, ServerSettings};
+
+fn resolve(args: ServerArgs, file: &str) -> Result<ServerSettings, String> {
+    let file = serde_saphyr::from_str(file).map_err(|error| error.to_string())?;
+    args.merged(file).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+    let args = ServerArgs { listen: Some("127.0.0.1:1".to_owned()), ..ServerArgs::default() };
+    let settings = resolve(args, "listen: 127.0.0.1:2\nagent-image: mine:1\n").unwrap();
+    assert_eq!(settings.listen.port(), 1);
+    assert_eq!(settings.agent_image, "mine:1");
+    assert_eq!(settings.storage, "embedded");
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let args = ServerArgs {
+        listen: Some("nonsense".to_owned()),
+        storage: Some("mysql".to_owned()),
+        server_url: Some("http://plain".to_owned()),
+        bootstrap_password: Some("short".to_owned()),
+        kubeconfig: Some("x".into()),
+        ..ServerArgs::default()
+    };
+    let text = resolve(args, "{}").unwrap_err();
+    for word in ["listen", "storage", "server-url", "bootstrap-password", "kubeconfig"] {
+        assert!(text.contains(word), "{word} is missing in {text}");
+    }
+}
+
+#[test]
+fn a_misspelt_key_of_the_file_is_an_error() {
+    assert!(resolve(ServerArgs::default(), "lisen: x\n").unwrap_err().contains("lisen"));
+}
+
+#[test]
+fn the_password_is_not_shown() {
+    let password = "correct horse battery";
+    let args =
+        ServerArgs { bootstrap_password: Some(password.to_owned()), ..ServerArgs::default() };
+    let settings = resolve(args, "{}").unwrap();
+    assert!(!format!("{settings:?}").contains(password));
+    assert!(!serde_json::to_string(&settings).unwrap().contains(password));
+}
