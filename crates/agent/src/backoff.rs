@@ -1,0 +1,57 @@
+//! When to try again. Pure: the caller brings the random number.
+
+use std::time::Duration;
+
+/// After a session that worked: at once, spread so that a thousand agents do not come in one
+/// instant.
+const FIRST: Duration = Duration::from_millis(500);
+/// Longest pause while the server may come back any moment.
+const LONGEST: Duration = Duration::from_secs(8);
+/// Pause after a refusal, which only a person or a new manifest can change.
+const REFUSED: Duration = Duration::from_secs(60);
+
+/// Counts failures in a row.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    failures: u32,
+}
+
+impl Backoff {
+    /// A session was up: the next attempt comes fast.
+    pub(crate) fn reset(&mut self) {
+        self.failures = 0;
+    }
+
+    /// After something that may pass. `random` in 0..1 spreads agents over the pause.
+    pub(crate) fn soon(&mut self, random: f64) -> Duration {
+        let pause = FIRST * 2_u32.saturating_pow(self.failures.min(16));
+        let is_first = self.failures == 0;
+        self.failures = self.failures.saturating_add(1);
+        // The first pause may be nothing; the others are at least half, so that load really falls.
+        let share = if is_first { random } else { 0.5 + random / 2.0 };
+        pause.min(LONGEST).mul_f64(share)
+    }
+
+    /// After a refusal.
+    pub(crate) fn late(&mut self, random: f64) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        REFUSED.mul_f64(0.5 + random / 2.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_their_limit_and_start_again_after_success() {
+        let mut backoff = Backoff::default();
+        let pauses: Vec<_> = (0..8).map(|_| backoff.soon(0.999)).collect();
+        assert!(pauses[0] < FIRST && pauses.is_sorted(), "{pauses:?}");
+        assert!(pauses[7] <= LONGEST);
+        backoff.reset();
+        assert_eq!(backoff.soon(0.0), Duration::ZERO, "at once after a session that worked");
+        assert!(backoff.soon(0.0) >= FIRST / 2);
+        assert!(backoff.late(0.0) >= REFUSED / 2);
+    }
+}

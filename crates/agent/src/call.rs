@@ -1,0 +1,85 @@
+//! One small HTTP request on a connection of its own: all that the agent needs of a client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// TCP and TLS.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+/// Request and whole answer.
+const CALL_TIME_MAX: Duration = Duration::from_secs(15);
+/// One answer: a Secret, a CA bundle.
+const BODY_MAX_BYTES: usize = 1024 * 1024;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    #[error("connect to \"{host}:{port}\": {error}")]
+    Connect { host: String, port: u16, error: std::io::Error },
+    #[error("connect to \"{host}:{port}\": no answer within {} s", CONNECT_TIME_MAX.as_secs())]
+    ConnectTime { host: String, port: u16 },
+    #[error("speak TLS with \"{host}:{port}\": {error}")]
+    Tls { host: String, port: u16, error: std::io::Error },
+    #[error("call \"{path}\": {error}")]
+    Http { path: String, error: Box<dyn std::error::Error + Send + Sync> },
+    #[error("call \"{path}\": no answer within {} s", CALL_TIME_MAX.as_secs())]
+    CallTime { path: String },
+}
+
+/// Opens a TLS connection.
+pub(crate) async fn connect(
+    host: &str,
+    port: u16,
+    name: ServerName<'static>,
+    tls: &Arc<ClientConfig>,
+) -> Result<TlsStream<TcpStream>, CallError> {
+    let owned = || host.to_owned();
+    let connecting = async {
+        let tcp = TcpStream::connect((host, port))
+            .await
+            .and_then(|tcp| tcp.set_nodelay(true).map(|()| tcp))
+            .map_err(|error| CallError::Connect { host: owned(), port, error })?;
+        let connector = TlsConnector::from(tls.clone());
+        let connected = connector.connect(name, tcp).await;
+        connected.map_err(|error| CallError::Tls { host: owned(), port, error })
+    };
+    tokio::time::timeout(CONNECT_TIME_MAX, connecting)
+        .await
+        .map_err(|_| CallError::ConnectTime { host: owned(), port })?
+}
+
+/// Sends one request, whose URI is a path, and reads the whole answer.
+pub(crate) async fn call(
+    io: TlsStream<TcpStream>,
+    host: &str,
+    mut request: Request<Full<Bytes>>,
+) -> Result<(StatusCode, Bytes), CallError> {
+    let path = request.uri().path().to_owned();
+    let host = host.parse().map_err(|_| CallError::Http {
+        path: path.clone(),
+        error: format!("\"{host}\" is no host name").into(),
+    })?;
+    request.headers_mut().insert(header::HOST, host);
+    let failed = |error| CallError::Http { path: path.clone(), error };
+    let calling = async {
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(io))
+            .await
+            .map_err(|error| failed(error.into()))?;
+        let connection = tokio::spawn(connection);
+        let response = sender.send_request(request).await.map_err(|error| failed(error.into()))?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), BODY_MAX_BYTES).collect().await;
+        connection.abort();
+        Ok((status, body.map_err(failed)?.to_bytes()))
+    };
+    let timed = tokio::time::timeout(CALL_TIME_MAX, calling).await;
+    timed.map_err(|_| CallError::CallTime { path: path.clone() })?
+}

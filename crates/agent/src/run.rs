@@ -1,0 +1,318 @@
+//! The loop that keeps a session up, and the process around it.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use rustls::ClientConfig;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tunnel::connect::{ConnectError, Established, open};
+use tunnel::serve::{ServeError, Service, TcpOutbound, serve};
+use tunnel::{Hello, RefusalReason};
+
+use crate::args::{AgentArgs, AgentCommand, ClusterArgs, LogArgs, LogFormat};
+use crate::backoff::Backoff;
+use crate::call::{CallError, connect};
+use crate::home::Home;
+use crate::identity::Identity;
+use crate::settings::{Settings, credentials_dir};
+use crate::trust::{TrustError, establish};
+
+/// What open streams get to finish after a SIGTERM; below a pod's 30 s.
+const GOODBYE_TIME_MAX: Duration = Duration::from_secs(20);
+const AGENT_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Runs the agent to its end: 0 after a signal, 1 when it cannot go on, 2 for wrong settings.
+pub fn main(args: AgentArgs) -> ExitCode {
+    start_log(&args.log);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let outcome = runtime.context("start the runtime").and_then(|runtime| {
+        let outcome = runtime.block_on(run(args));
+        runtime.shutdown_background();
+        outcome
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            let is_setting = error.is::<crate::settings::SettingsError>();
+            ExitCode::from(if is_setting { 2 } else { 1 })
+        }
+    }
+}
+
+fn start_log(args: &LogArgs) {
+    // Not the filter with regular expressions, which alone would be a tenth of the binary.
+    let filter =
+        args.log.parse().unwrap_or_else(|_| Targets::new().with_default(LevelFilter::INFO));
+    let registry = tracing_subscriber::registry().with(filter);
+    let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // A log that somebody else has set up is as good.
+    let _ = match args.log_format {
+        LogFormat::Text => {
+            registry.with(log.with_target(false).with_ansi(is_terminal())).try_init()
+        }
+        LogFormat::Json => registry.with(log.json()).try_init(),
+    };
+}
+
+fn is_terminal() -> bool {
+    std::io::IsTerminal::is_terminal(&std::io::stderr())
+}
+
+async fn run(args: AgentArgs) -> anyhow::Result<()> {
+    match args.command.unwrap_or_else(AgentCommand::from_environment) {
+        AgentCommand::Cluster(args) => run_cluster(args).await,
+        AgentCommand::Node(_) => bail!(
+            "the node agent is not there yet; to connect a cluster run \"drover-agent cluster\" \
+             in it, as the import manifest does"
+        ),
+    }
+}
+
+async fn run_cluster(args: ClusterArgs) -> anyhow::Result<()> {
+    let settings = Settings::resolve(&args.server, &credentials_dir())?;
+    let home = match &args.kubeconfig {
+        Some(path) => Home::from_kubeconfig(path)?,
+        None => Home::in_cluster()?,
+    };
+    let goodbye = CancellationToken::new();
+    let signals = goodbye.clone();
+    tokio::select! {
+        () = Agent::new(settings, home).run(goodbye) => Ok(()),
+        stopped = stop_on_signal(signals) => stopped,
+    }
+}
+
+/// The first signal says goodbye; a second one, or the end of the patience, ends the process.
+async fn stop_on_signal(goodbye: CancellationToken) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("listen for SIGINT")?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping: open streams may finish");
+    goodbye.cancel();
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        () = tokio::time::sleep(GOODBYE_TIME_MAX) => {}
+    }
+    Ok(())
+}
+
+/// Why no session came up, by what to do next.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AttemptError {
+    #[error("decide whether to trust the server: {0}")]
+    Trust(#[from] TrustError),
+    #[error(transparent)]
+    Reach(#[from] CallError),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Identity(#[from] crate::identity::IdentityError),
+}
+
+/// What the loop does after a failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Something may pass.
+    Soon,
+    /// Only a person or a new manifest helps.
+    Late,
+    /// The server forgot the key: show the token.
+    ShowToken,
+    /// The key belongs to another cluster: make one for this.
+    RenewKey,
+}
+
+impl AttemptError {
+    pub(crate) fn next(&self) -> Next {
+        match self {
+            Self::Connect(ConnectError::Refused(refusal)) => match refusal.reason {
+                RefusalReason::KeyUnknown => Next::ShowToken,
+                RefusalReason::KeyElsewhere => Next::RenewKey,
+                _ if refusal.is_transient() => Next::Soon,
+                _ => Next::Late,
+            },
+            Self::Trust(error) if error.is_final() => Next::Late,
+            _ => Next::Soon,
+        }
+    }
+}
+
+pub(crate) struct Agent {
+    settings: Settings,
+    home: Arc<Home>,
+    instance: String,
+    identity: Option<Identity>,
+    tls: Option<Arc<ClientConfig>>,
+    must_show_token: bool,
+    has_renewed: bool,
+    backoff: Backoff,
+}
+
+impl Agent {
+    pub(crate) fn new(settings: Settings, home: Home) -> Self {
+        let instance = tunnel::key::hex(&rand::random::<[u8; 16]>());
+        Self {
+            settings,
+            home: Arc::new(home),
+            instance,
+            identity: None,
+            tls: None,
+            must_show_token: false,
+            has_renewed: false,
+            backoff: Backoff::default(),
+        }
+    }
+
+    /// Keeps a session up until `goodbye`, and lets the last one finish.
+    pub(crate) async fn run(mut self, goodbye: CancellationToken) {
+        let (credential, reported) = watch::channel(None);
+        let home = self.home.clone();
+        let following = tokio::spawn(async move { home.follow_credential(credential).await });
+        let service = Service {
+            outbound: Arc::new(TcpOutbound::new([self.home.address().clone()])),
+            credential: reported,
+            agent_version: AGENT_VERSION.to_owned(),
+        };
+        tracing::info!(server = %self.settings.server, api = %self.home.address(),
+            version = AGENT_VERSION, "connecting this cluster");
+        while !goodbye.is_cancelled() {
+            let attempt = tokio::select! {
+                attempt = self.attempt() => attempt,
+                () = goodbye.cancelled() => break,
+            };
+            let pause = match attempt {
+                Ok(session) => {
+                    self.serve(session, service.clone(), goodbye.clone()).await;
+                    self.backoff.soon(rand::random())
+                }
+                Err(error) => self.after(&error).await,
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = goodbye.cancelled() => {}
+            }
+        }
+        following.abort();
+    }
+
+    /// One try to get a session.
+    async fn attempt(&mut self) -> Result<Established, AttemptError> {
+        let server = &self.settings.server;
+        if self.identity.is_none() {
+            self.identity = Some(Identity::load(&self.home).await?);
+        }
+        let identity = self.identity.as_mut().expect("loaded above");
+        let tls = match &self.tls {
+            Some(tls) => tls.clone(),
+            None => {
+                let tls = establish(server, self.settings.ca_checksum.as_deref()).await?;
+                self.tls.insert(tls).clone()
+            }
+        };
+        let name = server.tls_name().expect("checked when parsed");
+        let connected = connect(server.host(), server.port(), name, &tls).await;
+        if matches!(connected, Err(CallError::Tls { .. })) {
+            // The server's CA may be a new one; ask again next time.
+            self.tls = None;
+        }
+        let token = self.settings.token.as_ref();
+        let shown = token.filter(|token| self.must_show_token || !identity.is_accepted_with(token));
+        let hello = Hello {
+            key: identity.key.id(),
+            public_key: shown.map(|_| identity.key.public_key()),
+            token: shown.cloned(),
+            instance: self.instance.clone(),
+            agent_version: AGENT_VERSION.to_owned(),
+        };
+        let pinned = self.settings.ca_checksum.as_deref();
+        let session = open(connected?, &server.authority(), &hello, &identity.key, pinned).await?;
+        self.must_show_token = false;
+        if let Some(token) = &hello.token
+            && let Err(error) = identity.accept(&self.home, token).await
+        {
+            // Harmless: the token is shown once more after a restart.
+            tracing::warn!(%error, "could not note that the server accepted this agent");
+        }
+        Ok(session)
+    }
+
+    async fn serve(&mut self, session: Established, service: Service, goodbye: CancellationToken) {
+        tracing::info!(cluster = %session.cluster, session = session.session, "connected");
+        let started = tokio::time::Instant::now();
+        match serve(session, service, goodbye).await {
+            Ok(()) => tracing::info!("the session ended"),
+            Err(ServeError::Broken(error)) => {
+                tracing::warn!(%error, "the connection to the server broke; connecting again");
+            }
+            Err(ServeError::Silent) => {
+                tracing::warn!("the server fell silent; connecting again");
+            }
+        }
+        // A session that ends at once must not be tried again at once for ever.
+        if started.elapsed() >= Duration::from_secs(1) {
+            self.backoff.reset();
+        }
+    }
+
+    /// Tells what went wrong and gives the pause before the next try.
+    async fn after(&mut self, error: &AttemptError) -> Duration {
+        let chain = anyhow_chain(error);
+        match error.next() {
+            Next::Soon => {
+                let pause = self.backoff.soon(rand::random());
+                tracing::warn!(error = chain, retry_ms = millis(pause), "could not connect");
+                pause
+            }
+            Next::ShowToken if self.settings.token.is_some() && !self.must_show_token => {
+                tracing::info!("the server does not know this agent; registering with the token");
+                self.must_show_token = true;
+                Duration::ZERO
+            }
+            Next::RenewKey if !self.has_renewed => {
+                tracing::info!("this agent's key belongs to another cluster; making a new one");
+                self.has_renewed = true;
+                if let Some(identity) = &mut self.identity
+                    && let Err(error) = identity.renew(&self.home).await
+                {
+                    tracing::error!(error = anyhow_chain(&error), "could not replace the key");
+                }
+                self.backoff.soon(rand::random())
+            }
+            Next::ShowToken | Next::RenewKey | Next::Late => {
+                let pause = self.backoff.late(rand::random());
+                tracing::error!(error = chain, retry_ms = millis(pause), "cannot connect");
+                pause
+            }
+        }
+    }
+}
+
+fn millis(pause: Duration) -> u64 {
+    u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// An error and its causes on one line, none twice.
+fn anyhow_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let cause = error.to_string();
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+        source = error.source();
+    }
+    text
+}

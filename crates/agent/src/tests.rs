@@ -1,0 +1,6 @@
+//! The agent between a server and an API server, both on loopback with TLS.
+
+mod session;
+mod settings;
+mod wait;
+mod world;
