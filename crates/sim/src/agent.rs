@@ -1,0 +1,285 @@
+//! The one image that is really run: the agent's. A pod of exactly that image becomes a child
+//! process of the simulator, with the container's arguments, environment and files.
+//!
+//! Nothing can be mounted for a child, so the directories that its volumes would be mounted at are
+//! told in variables: `DROVER_SERVICEACCOUNT_DIR` for the service account, `DROVER_CREDENTIALS_DIR`
+//! for `/cattle-credentials`, and `DROVER_MOUNT_<PATH>` for every mount, with the path in upper
+//! case
+//! and `_` for what is no letter or digit. The API is at `KUBERNETES_SERVICE_HOST` and `_PORT`.
+//!
+//! A container's `command` is never run: the program is fixed. Children die with the simulator,
+//! however that ends.
+
+mod container;
+mod files;
+#[cfg(test)]
+mod tests;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use api_meta::object::ObjectExt;
+use apiserver::ApiServer;
+use apiserver::registry::Target;
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use self::container::Prepared;
+use crate::SimArgs;
+use crate::simulation::pods::{container_status, set_running};
+use crate::simulation::{Setting, World, fired, owned};
+
+/// Tells `drover` to end with the process that started it.
+const DIE_WITH_PARENT: &str = "DROVER_DIE_WITH_PARENT";
+/// Pauses before a child is started again.
+const RESTART_PAUSE_MIN: Duration = Duration::from_millis(200);
+const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
+/// A child that ran this long starts again at once.
+const STEADY_AFTER: Duration = Duration::from_secs(30);
+/// Mounted tokens are written anew this often, long before they expire.
+const REFRESH_EVERY: Duration = Duration::from_secs(20 * 60);
+/// How long a child may take to end.
+const STOP_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// Which image is run, and as what.
+#[derive(Clone, Debug)]
+pub struct AgentCommand {
+    image: Arc<str>,
+    program: PathBuf,
+    /// Before the container's own arguments.
+    arguments: Vec<String>,
+}
+
+impl AgentCommand {
+    pub fn new(args: &SimArgs) -> anyhow::Result<Self> {
+        let image = Arc::from(args.agent_image.as_str());
+        let Some(binary) = &args.agent_binary else {
+            let program = std::env::current_exe().context("cannot find this program's file")?;
+            return Ok(Self { image, program, arguments: vec!["agent".to_owned()] });
+        };
+        let binary = binary
+            .canonicalize()
+            .with_context(|| format!("cannot find the agent \"{}\"", binary.display()))?;
+        // Another program does not know how to end with its parent; this one knows it for others.
+        match find_in_path("setpriv") {
+            Some(program) => {
+                let file = binary.display().to_string();
+                let arguments = ["--pdeathsig", "KILL", "--", &file].map(str::to_owned).to_vec();
+                Ok(Self { image, program, arguments })
+            }
+            None => Ok(Self { image, program: binary, arguments: Vec::new() }),
+        }
+    }
+}
+
+fn find_in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// What every child of a cluster needs.
+#[derive(Clone)]
+pub struct Runner {
+    world: Arc<World>,
+    server: ApiServer,
+    command: AgentCommand,
+    /// Where children reach the API.
+    api: SocketAddr,
+    folder: PathBuf,
+}
+
+impl Runner {
+    pub fn new(world: Arc<World>, server: ApiServer, setting: &Setting) -> Self {
+        let mut api = setting.address;
+        if api.ip().is_unspecified() {
+            api.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        }
+        let folder = setting.folder.join("pods");
+        // A crash leaves tokens of pods that may be gone by now.
+        let _ = std::fs::remove_dir_all(&folder);
+        Self { world, server, command: setting.agent.clone(), api, folder }
+    }
+
+    pub fn image(&self) -> &str {
+        &self.command.image
+    }
+
+    /// Whether all containers of a pod are of exactly the agent image.
+    pub fn runs(&self, pod: &Value) -> bool {
+        let containers = pod["spec"]["containers"].as_array();
+        containers.is_some_and(|list| {
+            !list.is_empty() && list.iter().all(|c| c["image"] == *self.command.image)
+        })
+    }
+}
+
+/// A pod that is really run, one task for each container.
+pub struct AgentPod {
+    uid: String,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl AgentPod {
+    /// Starts the pod's first container; upstream's agents have one.
+    pub fn start(runner: &Runner, pod: &Value, address: Ipv4Addr) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let uid = pod.uid().to_owned();
+        let supervisor = Supervisor {
+            runner: runner.clone(),
+            folder: runner.folder.join(&uid),
+            pod: pod.clone(),
+            address,
+            restarts: 0,
+        };
+        let task = tokio::spawn(supervisor.run(stopped));
+        Self { uid, stop, task }
+    }
+
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// Ends the child and returns when it has ended.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        // It panicked at worst; the child is killed when its handle is dropped.
+        let _ = self.task.await;
+    }
+}
+
+/// Keeps one child running until told to stop.
+struct Supervisor {
+    runner: Runner,
+    folder: PathBuf,
+    pod: Value,
+    address: Ipv4Addr,
+    restarts: u32,
+}
+
+impl Supervisor {
+    async fn run(mut self, mut stopped: watch::Receiver<bool>) {
+        let mut pause = RESTART_PAUSE_MIN;
+        loop {
+            let started = tokio::time::Instant::now();
+            let reason = tokio::select! {
+                ended = self.run_once(stopped.clone()) => match ended {
+                    Ok(()) => break,
+                    Err(reason) => reason,
+                },
+                () = fired(&mut stopped) => break,
+            };
+            let name = self.pod.name();
+            tracing::warn!(pod = name, reason = format!("{reason:#}"), "agent is not running");
+            self.restarts += 1;
+            let waiting = json!({"waiting": {
+                "reason": "CrashLoopBackOff", "message": format!("{reason:#}"),
+            }});
+            self.report(false, waiting).await;
+            if started.elapsed() > STEADY_AFTER {
+                pause = RESTART_PAUSE_MIN;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = fired(&mut stopped) => break,
+            }
+            pause = (pause * 2).min(RESTART_PAUSE_MAX);
+        }
+        // Tokens must not outlive their pod.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+
+    /// From files to the end of the child. `Ok` when it was told to stop.
+    async fn run_once(&self, mut stopped: watch::Receiver<bool>) -> anyhow::Result<()> {
+        let prepared = container::prepare(&self.runner, &self.pod, &self.folder).await?;
+        let mut child = self.spawn(&prepared)?;
+        self.report(true, json!({"running": {"startedAt": owned::now()}})).await;
+        loop {
+            tokio::select! {
+                ended = child.wait() => anyhow::bail!("the agent ended: {}", ended?),
+                () = fired(&mut stopped) => {
+                    end(&mut child).await;
+                    return Ok(());
+                }
+                () = tokio::time::sleep(REFRESH_EVERY) => {
+                    container::prepare(&self.runner, &self.pod, &self.folder).await?;
+                }
+            }
+        }
+    }
+
+    fn spawn(&self, prepared: &Prepared) -> anyhow::Result<Child> {
+        let command = &self.runner.command;
+        let log = std::fs::File::create(self.folder.join("container.log"))?;
+        let mut child = Command::new(&command.program);
+        child
+            .args(&command.arguments)
+            .args(&prepared.arguments)
+            .env_clear()
+            .envs(prepared.environment.iter().map(|(name, value)| (name, value)))
+            .env(DIE_WITH_PARENT, "1")
+            .env("HOME", &self.folder)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .kill_on_drop(true);
+        for name in ["PATH", "TMPDIR"] {
+            if let Some(value) = std::env::var_os(name) {
+                child.env(name, value);
+            }
+        }
+        child.spawn().with_context(|| format!("cannot run \"{}\"", command.program.display()))
+    }
+
+    /// Tells the state of the container in the pod's status.
+    async fn report(&self, ready: bool, state: Value) {
+        let world = &self.runner.world;
+        let target = Target {
+            resource: &world.kinds.pods,
+            namespace: self.pod.namespace(),
+            name: self.pod.name(),
+        };
+        let restarts = self.restarts;
+        let statuses = |pod: &Value| {
+            let list = pod["spec"]["containers"].as_array();
+            list.into_iter()
+                .flatten()
+                .map(|container| container_status(container, ready, restarts, state.clone()))
+                .collect()
+        };
+        let node = self.pod["spec"]["nodeName"].as_str().unwrap_or_default();
+        let uid = self.pod.uid();
+        let told = set_running(world, &target, uid, node, self.address, &statuses).await;
+        if let Err(status) = told {
+            tracing::warn!(pod = self.pod.name(), %status, "cannot tell how the agent is");
+        }
+    }
+}
+
+/// Asks the child to end, and insists.
+async fn end(child: &mut Child) {
+    if let Some(id) = child.id().and_then(|id| i32::try_from(id).ok()) {
+        let id = nix::unistd::Pid::from_raw(id);
+        let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGTERM);
+    }
+    if tokio::time::timeout(STOP_TIME_MAX, child.wait()).await.is_err() {
+        let _ = child.kill().await;
+    }
+}
+
+/// A folder for its owner only.
+fn make_private(folder: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .with_context(|| format!("cannot make the folder \"{}\"", folder.display()))
+}

@@ -1,0 +1,58 @@
+//! Flags of `drover sim`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+
+/// The image that a server of this version asks for by default, and that is really run.
+pub const AGENT_IMAGE: &str = concat!("drover-agent:", env!("CARGO_PKG_VERSION"));
+/// Clusters in one process.
+pub const CLUSTERS_MAX: u32 = 2000;
+
+#[derive(Args, Clone, Debug)]
+pub struct SimArgs {
+    /// Folder of everything that is kept between runs
+    #[arg(long, env = "DROVER_SIM_DATA_DIR", default_value = "target/sim", value_name = "DIR")]
+    pub data_dir: PathBuf,
+    /// Address and port of the first cluster; the next ones have the next ports. Port 0 picks them
+    #[arg(
+        long,
+        env = "DROVER_SIM_LISTEN",
+        default_value = "127.0.0.1:6443",
+        value_name = "ADDR:PORT"
+    )]
+    pub listen: SocketAddr,
+    /// How many clusters
+    #[arg(long, env = "DROVER_SIM_CLUSTERS", default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(CLUSTERS_MAX)))]
+    pub clusters: u32,
+    /// Nodes of each cluster
+    #[arg(long, env = "DROVER_SIM_NODES", default_value_t = 3, value_name = "N")]
+    pub nodes: u32,
+    /// Pods that each cluster starts with
+    #[arg(long, env = "DROVER_SIM_PODS", default_value_t = 0, value_name = "N")]
+    pub pods: u32,
+    /// Pods of exactly this image are really run, as child processes
+    #[arg(long, env = "DROVER_AGENT_IMAGE", default_value = AGENT_IMAGE, value_name = "REF")]
+    pub agent_image: String,
+    /// Program that is run for that image; this one with `agent` when absent
+    #[arg(long, env = "DROVER_SIM_AGENT_BINARY", value_name = "FILE")]
+    pub agent_binary: Option<PathBuf>,
+}
+
+impl SimArgs {
+    /// Where a cluster listens.
+    pub(crate) fn listen_of(&self, index: u32) -> anyhow::Result<SocketAddr> {
+        let mut address = self.listen;
+        if address.port() != 0 {
+            let port = u32::from(address.port()) + index;
+            let port = u16::try_from(port).with_context(|| {
+                format!("cluster {index} has no port above {}; use port 0", self.listen)
+            })?;
+            address.set_port(port);
+        }
+        Ok(address)
+    }
+}

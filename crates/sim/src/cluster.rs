@@ -1,0 +1,158 @@
+//! One simulated cluster: storage, API server, listener, simulation.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use apiserver::ApiServer;
+use apiserver::assembly::{Assembly, Profile, Running};
+use apiserver::service_accounts::SigningKey;
+use pki::{ClientCertificatePolicy, ServingCertificate};
+use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::access::{self, AdminToken};
+use crate::agent::AgentCommand;
+use crate::simulation::{self, Setting};
+
+/// Storage of a simulated cluster: there may be hundreds in one process, and none is large.
+const CACHE_WRITER: usize = 256 * 1024;
+const CACHE_READER: usize = 64 * 1024;
+const HISTORY_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+pub struct ClusterConfig {
+    pub index: u32,
+    pub folder: PathBuf,
+    pub listen: SocketAddr,
+    pub nodes: u32,
+    pub pods: u32,
+    pub ca_pem: String,
+    pub certificate: Arc<ServingCertificate>,
+    pub agent: AgentCommand,
+}
+
+pub struct Cluster {
+    address: SocketAddr,
+    running: Running,
+    end: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+impl Cluster {
+    /// Ready when it returns: the API answers, its nodes are there, the kubeconfig is written.
+    ///
+    /// # Errors
+    /// Storage, address or files that cannot be used.
+    pub async fn start(config: ClusterConfig) -> anyhow::Result<Self> {
+        let own = config.folder.join("clusters").join(config.index.to_string());
+        std::fs::create_dir_all(&own)
+            .with_context(|| format!("cannot make the folder \"{}\"", own.display()))?;
+        let storage = EmbeddedStorage::open(
+            &own,
+            EmbeddedConfig {
+                readers: 2,
+                cache_bytes_writer: CACHE_WRITER,
+                cache_bytes_reader: CACHE_READER,
+                history_bytes_max: HISTORY_BYTES_MAX,
+                ..EmbeddedConfig::default()
+            },
+        )?;
+        let token = AdminToken::ensure(&own.join("admin.token"))?;
+        let key_file = own.join("service-account-key.pem");
+        if !key_file.exists() {
+            let key = SigningKey::generate_pem();
+            access::write(&key_file, &key)?;
+        }
+        let running = Assembly {
+            storage,
+            profile: Profile::Full,
+            version_suffix: "+drover.sim".to_owned(),
+            authenticators: Vec::new(),
+            tokens: vec![Arc::new(token.authenticator())],
+            client_authorities_pem: None,
+            service_account_key_pem: std::fs::read_to_string(&key_file)?,
+            root_ca_pem: config.ca_pem.clone(),
+        }
+        .start()
+        .await?;
+
+        let listener = TcpListener::bind(config.listen).await.with_context(|| {
+            format!("cannot listen on {}: choose another --listen or end its user", config.listen)
+        })?;
+        let address = listener.local_addr()?;
+        let (end, ended) = watch::channel(false);
+        let mut tasks = JoinSet::new();
+        serve(&running.server, listener, &config.certificate, ended.clone(), &mut tasks)?;
+        let setting = Setting {
+            nodes: config.nodes,
+            pods: config.pods,
+            address,
+            folder: own.clone(),
+            agent: config.agent.clone(),
+        };
+        simulation::start(&running.server, setting, ended, &mut tasks).await?;
+        running.server.set_ready(true);
+
+        let cluster = Self { address, running, end, tasks };
+        cluster.write_kubeconfigs(&config, &own, &token)?;
+        Ok(cluster)
+    }
+
+    /// `DIR/admin.kubeconfig` for the first cluster, `DIR/admin-N.kubeconfig` for the others, and
+    /// `DIR/clusters/N/admin.kubeconfig` for all.
+    fn write_kubeconfigs(
+        &self,
+        config: &ClusterConfig,
+        own: &std::path::Path,
+        token: &AdminToken,
+    ) -> anyhow::Result<()> {
+        let name = format!("sim-{}", config.index);
+        let text = access::kubeconfig(&name, &self.url(), &config.ca_pem, token.expose());
+        access::write(&own.join("admin.kubeconfig"), &text)?;
+        let shared = match config.index {
+            0 => "admin.kubeconfig".to_owned(),
+            index => format!("admin-{index}.kubeconfig"),
+        };
+        access::write(&config.folder.join(shared), &text)
+    }
+
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    pub fn server(&self) -> &ApiServer {
+        &self.running.server
+    }
+
+    /// Ends the children, lets open requests finish for a short time.
+    pub async fn stop(mut self) {
+        self.end.send_replace(true);
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+fn serve(
+    server: &ApiServer,
+    listener: TcpListener,
+    certificate: &Arc<ServingCertificate>,
+    ended: watch::Receiver<bool>,
+    tasks: &mut JoinSet<()>,
+) -> anyhow::Result<()> {
+    let resolver = Arc::clone(certificate);
+    let tls = pki::server_config(resolver, &ClientCertificatePolicy::None)?;
+    let (keep, tls) = watch::channel(Arc::new(tls));
+    let server = server.clone();
+    let service = tower::service_fn(move |request: http::Request<hyper::body::Incoming>| {
+        let server = server.clone();
+        async move { Ok::<_, Infallible>(server.handle(request).await) }
+    });
+    tasks.spawn(async move {
+        apiserver::serve::serve(listener, tls, service, ended).await;
+        drop(keep);
+    });
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Simulated clusters: the API server in its full profile, with simulated nodes and workloads.
+//!
+//! A cluster is a real API with real storage; only its machines are pretended. Deployments and
+//! daemon sets get pods, pods get a node, an address and the phase Running, and nothing is
+//! executed,
+//! with one exception: a pod of exactly the agent image is really run, as a child process of the
+//! simulator (see [`agent`]). Any number of clusters lives in one process, each with an address of
+//! its own.
+//!
+//! Start reading at [`run`], then [`cluster::Cluster`] and [`simulation`].
+
+pub mod access;
+pub mod agent;
+pub mod args;
+pub mod cluster;
+pub mod simulation;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use anyhow::Context;
+use futures::{FutureExt, StreamExt, TryStreamExt};
+use pki::{CertificateFiles, ServingCertificate};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+pub use args::{AGENT_IMAGE, SimArgs};
+
+use crate::cluster::{Cluster, ClusterConfig};
+
+/// Names under which every simulated cluster is reached.
+const NAMES: &[&str] = &["localhost", "127.0.0.1", "::1", "kubernetes.default.svc"];
+
+/// Clusters that are made ready side by side.
+const STARTS_AT_ONCE: usize = 8;
+
+/// Runs the clusters until `shutdown`. Returns after the files of all were written and every server
+/// has ended.
+///
+/// # Errors
+/// A folder or an address that cannot be used, with what to do about it.
+pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
+    std::fs::create_dir_all(&args.data_dir)
+        .with_context(|| format!("cannot make the folder \"{}\"", args.data_dir.display()))?;
+    let folder = args.data_dir.canonicalize()?;
+    let now = SystemTime::now();
+    let authority = pki::files::ensure_authority(
+        &CertificateFiles::in_directory(&folder, "ca"),
+        "drover-sim",
+        now,
+    )?;
+    let files = CertificateFiles::in_directory(&folder, "serving");
+    let mut names: Vec<String> = NAMES.iter().map(|&name| name.to_owned()).collect();
+    names.push(args.listen.ip().to_string());
+    pki::files::ensure_serving(&files, &authority, "drover-sim", &names, now)?;
+    let certificate = ServingCertificate::load(files)?;
+    let agent = agent::AgentCommand::new(&args)?;
+
+    let mut starting = Vec::new();
+    for index in 0..args.clusters {
+        let config = ClusterConfig {
+            index,
+            folder: folder.clone(),
+            listen: args.listen_of(index)?,
+            nodes: args.nodes,
+            pods: args.pods,
+            ca_pem: authority.certificate_pem().to_owned(),
+            certificate: Arc::clone(&certificate),
+            agent: agent.clone(),
+        };
+        let start = async move {
+            let started = Cluster::start(config).await;
+            started.with_context(|| format!("cannot start simulated cluster {index}"))
+        };
+        starting.push(start.boxed());
+    }
+    let clusters: Vec<Cluster> =
+        futures::stream::iter(starting).buffered(STARTS_AT_ONCE).try_collect().await?;
+    if let Some(first) = clusters.first() {
+        let url = first.url();
+        access::write(&folder.join("server.json"), &json!({"url": url}).to_string())?;
+        tracing::info!(%url, clusters = clusters.len(), nodes = args.nodes, "simulating");
+    }
+    shutdown.cancelled().await;
+    for cluster in clusters {
+        cluster.stop().await;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

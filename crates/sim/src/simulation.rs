@@ -1,0 +1,319 @@
+//! The controllers and kubelets of one cluster: one task that follows the watch caches and makes
+//! deployments, replica sets, daemon sets and pods become what they ask for.
+//!
+//! [`deployment`], [`replica_set`] and [`daemon_set`] each keep one kind true, with a pure function
+//! that says what is wanted; [`pods`] binds and starts; [`nodes`] pretends machines.
+
+pub mod daemon_set;
+pub mod deployment;
+pub mod nodes;
+pub mod owned;
+pub mod pods;
+pub mod replica_set;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use api_meta::status::Status;
+use apiserver::attributes::GROUP_MASTERS;
+use apiserver::registry::{Subscription, Update, WriteOptions};
+use apiserver::stored::Stored;
+use apiserver::{ApiServer, Registry, Resource, UserInfo};
+use futures::FutureExt;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use self::pods::Kubelet;
+use crate::agent::AgentCommand;
+
+/// Changes come in bursts; act this long after the first.
+const SETTLE_PAUSE: Duration = Duration::from_millis(10);
+/// Pauses before failed work is tried again.
+const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Nodes renew their leases this often.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(30);
+/// Namespace of the pods of `--pods`.
+const LOAD_NAMESPACE: &str = "sim-load";
+
+/// What to pretend.
+pub struct Setting {
+    pub nodes: u32,
+    pub pods: u32,
+    /// Where the cluster's API is reached.
+    pub address: SocketAddr,
+    pub folder: PathBuf,
+    pub agent: AgentCommand,
+}
+
+/// The kinds that are acted on.
+pub struct Kinds {
+    pub deployments: Arc<Resource>,
+    pub replica_sets: Arc<Resource>,
+    pub daemon_sets: Arc<Resource>,
+    pub pods: Arc<Resource>,
+    pub nodes: Arc<Resource>,
+}
+
+impl Kinds {
+    fn of(registry: &Registry) -> anyhow::Result<Self> {
+        let find = |group: &str, plural: &str| {
+            registry.find(group, plural).with_context(|| format!("{plural} are not served"))
+        };
+        Ok(Self {
+            deployments: find("apps", "deployments")?,
+            replica_sets: find("apps", "replicasets")?,
+            daemon_sets: find("apps", "daemonsets")?,
+            pods: find("", "pods")?,
+            nodes: find("", "nodes")?,
+        })
+    }
+}
+
+/// What the parts of the simulation share.
+pub struct World {
+    pub registry: Arc<Registry>,
+    pub kinds: Kinds,
+}
+
+impl World {
+    /// Options of writes by one of the cluster's own components.
+    pub fn options(component: &str) -> WriteOptions {
+        WriteOptions::of(UserInfo::new(component, &[GROUP_MASTERS]))
+    }
+}
+
+/// Namespace and name.
+pub type Place = (String, String);
+
+pub fn place_of(object: &Stored) -> Place {
+    (object.namespace.to_string(), object.name.to_string())
+}
+
+/// A change that another write overtook, or whose object is gone, is no failure: the next event
+/// tells of it.
+pub fn tolerate<T>(result: Result<T, Status>) -> Result<(), Status> {
+    match result {
+        Err(status) if !matches!(status.code, 403 | 404 | 409) => Err(status),
+        Err(status) => {
+            tracing::debug!(%status, "overtaken");
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Makes the nodes and starts the task that ends with `ended`.
+pub async fn start(
+    server: &ApiServer,
+    setting: Setting,
+    ended: watch::Receiver<bool>,
+    tasks: &mut JoinSet<()>,
+) -> anyhow::Result<()> {
+    let registry = server.registry().clone();
+    let world = Arc::new(World { kinds: Kinds::of(&registry)?, registry });
+    nodes::ensure(&world, setting.nodes).await.context("cannot make the nodes")?;
+    if setting.pods > 0 {
+        load(&world, setting.pods).await.context("cannot make the pods to start with")?;
+    }
+    let kubelet = Kubelet::new(world.clone(), server.clone(), &setting);
+    tasks.spawn(Simulation::new(world, kubelet, setting.nodes).run(ended));
+    Ok(())
+}
+
+/// A deployment of so many pods.
+async fn load(world: &World, pods: u32) -> Result<(), Status> {
+    let options = World::options("sim");
+    let namespaces = world.registry.find("", "namespaces");
+    if let Some(namespaces) = namespaces {
+        let namespace = json!({"metadata": {"name": LOAD_NAMESPACE}});
+        tolerate(world.registry.create(&namespaces, "", namespace, &options).await)?;
+    }
+    let deployment = json!({
+        "metadata": {"name": "load"},
+        "spec": {
+            "replicas": pods,
+            "selector": {"matchLabels": {"app": "load"}},
+            "template": {
+                "metadata": {"labels": {"app": "load"}},
+                "spec": {"containers": [{"name": "load", "image": "example.invalid/load:1"}]},
+            },
+        },
+    });
+    let kind = &world.kinds.deployments;
+    tolerate(world.registry.create(kind, LOAD_NAMESPACE, deployment, &options).await)
+}
+
+/// Objects that something happened to.
+#[derive(Default)]
+struct Dirty {
+    deployments: BTreeSet<Place>,
+    replica_sets: BTreeSet<Place>,
+    daemon_sets: BTreeSet<Place>,
+    pods: BTreeSet<Place>,
+    /// Every daemon set follows the nodes.
+    nodes: bool,
+}
+
+struct Followed {
+    deployments: Subscription,
+    replica_sets: Subscription,
+    daemon_sets: Subscription,
+    pods: Subscription,
+    nodes: Subscription,
+}
+
+struct Simulation {
+    world: Arc<World>,
+    kubelet: Kubelet,
+    followed: Followed,
+    dirty: Dirty,
+    node_count: u32,
+}
+
+impl Simulation {
+    fn new(world: Arc<World>, kubelet: Kubelet, node_count: u32) -> Self {
+        let follow = |resource: &Arc<Resource>| world.registry.subscribe(resource);
+        let kinds = &world.kinds;
+        let followed = Followed {
+            deployments: follow(&kinds.deployments),
+            replica_sets: follow(&kinds.replica_sets),
+            daemon_sets: follow(&kinds.daemon_sets),
+            pods: follow(&kinds.pods),
+            nodes: follow(&kinds.nodes),
+        };
+        Self { world, kubelet, followed, dirty: Dirty::default(), node_count }
+    }
+
+    async fn run(mut self, mut ended: watch::Receiver<bool>) {
+        let mut progress = self.world.registry.progress();
+        let mut heartbeat = tokio::time::interval(HEARTBEAT_EVERY);
+        let mut pause = RETRY_PAUSE_MIN;
+        loop {
+            progress.borrow_and_update();
+            // Own writes must be in the caches, or they would be done again.
+            let failed = match self.world.registry.fresh().await {
+                Ok(_) => {
+                    self.drain();
+                    self.act().await
+                }
+                Err(_) => true,
+            };
+            pause = if failed { (pause * 2).min(RETRY_PAUSE_MAX) } else { RETRY_PAUSE_MIN };
+            let retry = async {
+                if failed {
+                    tokio::time::sleep(pause).await;
+                } else {
+                    std::future::pending().await
+                }
+            };
+            tokio::select! {
+                () = fired(&mut ended) => break,
+                changed = progress.changed() => {
+                    if changed.is_err() {
+                        break;
+                    }
+                    tokio::time::sleep(SETTLE_PAUSE).await;
+                }
+                _ = heartbeat.tick() => {
+                    if let Err(status) = nodes::heartbeat(&self.world, self.node_count).await {
+                        tracing::warn!(%status, "cannot renew the nodes' leases");
+                    }
+                }
+                () = retry => {}
+            }
+        }
+        self.kubelet.stop().await;
+    }
+
+    fn drain(&mut self) {
+        let Self { followed, dirty, .. } = self;
+        for object in taken(&mut followed.deployments) {
+            dirty.deployments.insert(place_of(&object));
+        }
+        for object in taken(&mut followed.replica_sets) {
+            if let Some(name) = owned::controller_name(&object, "Deployment") {
+                dirty.deployments.insert((object.namespace.to_string(), name));
+            }
+            dirty.replica_sets.insert(place_of(&object));
+        }
+        for object in taken(&mut followed.daemon_sets) {
+            dirty.daemon_sets.insert(place_of(&object));
+        }
+        for object in taken(&mut followed.pods) {
+            let namespace = object.namespace.to_string();
+            if let Some(name) = owned::controller_name(&object, "ReplicaSet") {
+                dirty.replica_sets.insert((namespace, name));
+            } else if let Some(name) = owned::controller_name(&object, "DaemonSet") {
+                dirty.daemon_sets.insert((namespace, name));
+            }
+            dirty.pods.insert(place_of(&object));
+        }
+        dirty.nodes |= !taken(&mut followed.nodes).is_empty();
+    }
+
+    /// Works off what is dirty. True when something failed and is to be tried again.
+    async fn act(&mut self) -> bool {
+        let Self { world, kubelet, dirty, .. } = self;
+        if std::mem::take(&mut dirty.nodes) {
+            dirty.daemon_sets.extend(daemon_set::all(world));
+            dirty.pods.extend(kubelet.nodes_changed());
+        }
+        let mut failed = false;
+        let mut note = |kind: &str, place: &Place, result: Result<(), Status>| match result {
+            Ok(()) => true,
+            Err(status) => {
+                tracing::warn!(kind, namespace = place.0, name = place.1, %status, "failed");
+                failed = true;
+                false
+            }
+        };
+        for place in std::mem::take(&mut dirty.deployments) {
+            let result = deployment::reconcile(world, &place).await;
+            if !note("Deployment", &place, result) {
+                dirty.deployments.insert(place);
+            }
+        }
+        for place in std::mem::take(&mut dirty.replica_sets) {
+            let result = replica_set::reconcile(world, &place).await;
+            if !note("ReplicaSet", &place, result) {
+                dirty.replica_sets.insert(place);
+            }
+        }
+        for place in std::mem::take(&mut dirty.daemon_sets) {
+            let result = daemon_set::reconcile(world, &place).await;
+            if !note("DaemonSet", &place, result) {
+                dirty.daemon_sets.insert(place);
+            }
+        }
+        let again = kubelet.act(std::mem::take(&mut dirty.pods)).await;
+        failed |= !again.is_empty();
+        dirty.pods = again;
+        failed
+    }
+}
+
+/// Waits until a switch is on, or nobody can turn it on any more.
+pub async fn fired(switch: &mut watch::Receiver<bool>) {
+    let _ = switch.wait_for(|on| *on).await;
+}
+
+/// All objects that a subscription has news of, without waiting. Gone ones come in their last
+/// state.
+fn taken(subscription: &mut Subscription) -> Vec<Arc<Stored>> {
+    let mut objects = Vec::new();
+    while let Some(Some(update)) = subscription.next().now_or_never() {
+        match update {
+            Update::Reset(all) => objects.extend(all),
+            Update::Events(events) => {
+                objects.extend(events.iter().map(|event| event.current.clone()));
+            }
+        }
+    }
+    objects
+}

@@ -1,0 +1,142 @@
+//! Keeps true: a daemon set has one live pod of its template on every node that it selects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use api_meta::labels::LabelSelector;
+use api_meta::object::ObjectExt;
+use api_meta::status::Status;
+use apiserver::registry::{ListQuery, Target, Version};
+use apiserver::stored::Stored;
+use serde_json::{Value, json};
+
+use super::owned;
+use super::pods::{field, selects_node};
+use super::replica_set::{self, Member};
+use super::{Place, World, place_of, tolerate};
+
+const COMPONENT: &str = "system:serviceaccount:kube-system:daemon-set-controller";
+/// Label of the template a pod was made from.
+const REVISION: &str = "controller-revision-hash";
+
+/// Every daemon set there is.
+pub fn all(world: &World) -> Vec<Place> {
+    use futures::FutureExt;
+    let query = ListQuery { version: Version::Any, ..ListQuery::all("") };
+    let listed = world.registry.list(&world.kinds.daemon_sets, &query).now_or_never();
+    match listed {
+        Some(Ok(list)) => list.items.iter().map(|object| place_of(object)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+pub async fn reconcile(world: &World, place: &Place) -> Result<(), Status> {
+    let kind = &world.kinds.daemon_sets;
+    let set = match world.registry.get(kind, &place.0, &place.1).await {
+        Err(status) if status.code == 404 => return Ok(()),
+        other => other?.value(),
+    };
+    if set.is_terminating() {
+        return Ok(());
+    }
+    let selector =
+        LabelSelector::from_object(&set["spec"]["selector"]).map_err(Status::internal)?;
+    let query = ListQuery { version: Version::Any, ..ListQuery::all("") };
+    let nodes: BTreeSet<String> = world
+        .registry
+        .list(&world.kinds.nodes, &query)
+        .await?
+        .items
+        .iter()
+        .filter(|node| selects_node(&set["spec"]["template"]["spec"], &node.labels))
+        .map(|node| node.name.to_string())
+        .collect();
+    let members = replica_set::members(world, &place.0, selector, "DaemonSet", &set).await?;
+    let hash = owned::template_hash(&set["spec"]["template"]);
+    let plan = plan(world, &nodes, &members, &hash);
+    replica_set::delete(world, &plan.surplus).await?;
+    for node in &plan.missing {
+        let pod = pod(&set, node, &hash);
+        let options = World::options(COMPONENT);
+        tolerate(world.registry.create(&world.kinds.pods, &place.0, pod, &options).await)?;
+    }
+    let status = json!({
+        "desiredNumberScheduled": nodes.len(),
+        "currentNumberScheduled": plan.current,
+        "numberMisscheduled": plan.misplaced,
+        "numberReady": plan.ready,
+        "numberAvailable": plan.ready,
+        "numberUnavailable": nodes.len().saturating_sub(plan.ready),
+        "updatedNumberScheduled": plan.updated,
+        "observedGeneration": set.generation(),
+    });
+    let target = Target { resource: kind, namespace: &place.0, name: &place.1 };
+    replica_set::set_status(world, &target, set.uid(), without_zeros(status), COMPONENT).await
+}
+
+/// Upstream leaves out the optional counts when they are zero.
+fn without_zeros(mut status: Value) -> Value {
+    let optional = ["numberAvailable", "numberUnavailable", "updatedNumberScheduled"];
+    if let Some(map) = status.as_object_mut() {
+        map.retain(|key, value| !optional.contains(&key.as_str()) || *value != 0);
+    }
+    status
+}
+
+#[derive(Default)]
+struct Plan {
+    missing: Vec<String>,
+    surplus: Vec<Arc<Stored>>,
+    current: usize,
+    ready: usize,
+    updated: usize,
+    misplaced: usize,
+}
+
+/// One pod of the newest template on each node; everything else goes.
+fn plan(world: &World, nodes: &BTreeSet<String>, members: &[Member], hash: &str) -> Plan {
+    let mut plan = Plan::default();
+    let mut by_node: BTreeMap<&str, Vec<&Member>> = BTreeMap::new();
+    for member in members {
+        by_node
+            .entry(field(&world.kinds.pods, &member.object, "spec.nodeName"))
+            .or_default()
+            .push(member);
+    }
+    for (node, members) in &by_node {
+        if !nodes.contains(*node) {
+            plan.misplaced += members.len();
+            plan.surplus.extend(members.iter().map(|member| member.object.clone()));
+        }
+    }
+    let is_new = |member: &Member| {
+        member.object.labels.iter().any(|(key, value)| **key == *REVISION && **value == *hash)
+    };
+    for node in nodes {
+        let members = by_node.get(node.as_str()).map(Vec::as_slice).unwrap_or_default();
+        let kept = members.iter().find(|member| is_new(member));
+        for other in members {
+            if !kept.is_some_and(|kept| std::ptr::eq(*kept, *other)) {
+                plan.surplus.push(other.object.clone());
+            }
+        }
+        match kept {
+            Some(kept) => {
+                plan.current += 1;
+                plan.updated += 1;
+                plan.ready += usize::from(kept.running);
+            }
+            // The old one goes first: both may want the same port of the node.
+            None if members.is_empty() => plan.missing.push(node.clone()),
+            None => plan.current += 1,
+        }
+    }
+    plan
+}
+
+fn pod(set: &Value, node: &str, hash: &str) -> Value {
+    let mut pod = owned::pod(set, owned::reference("apps/v1", "DaemonSet", set));
+    pod["metadata"]["labels"][REVISION] = hash.into();
+    pod["spec"]["nodeName"] = node.into();
+    pod
+}

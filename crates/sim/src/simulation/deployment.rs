@@ -1,0 +1,378 @@
+//! Keeps true: a deployment's newest template has its replica set with all replicas, and older ones
+//! shrink as the new one becomes available.
+//!
+//! Owns the conditions Available and Progressing of deployments.
+
+use std::sync::Arc;
+
+use api_meta::labels::LabelSelector;
+use api_meta::object::ObjectExt;
+use api_meta::status::Status;
+use apiserver::registry::{DeleteOptions, ListQuery, Target, Version};
+use apiserver::strategy::Operation;
+use serde_json::{Value, json};
+
+use super::owned::{self, TEMPLATE_HASH, number};
+use super::replica_set::set_status;
+use super::{Place, World, tolerate};
+
+const COMPONENT: &str = "system:serviceaccount:kube-system:deployment-controller";
+const REVISION: &str = "deployment.kubernetes.io/revision";
+/// Attempts at a name for a new replica set.
+const NAMES_MAX: u32 = 4;
+
+/// One replica set of the deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generation {
+    pub name: String,
+    pub is_new: bool,
+    pub revision: i64,
+    /// Replicas that it asks for.
+    pub wanted: i64,
+    /// Replicas that exist and that are available.
+    pub existing: i64,
+    pub available: i64,
+}
+
+/// How a change of template is rolled out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rollout {
+    /// Old pods first go, then new ones come.
+    Recreate,
+    /// More than wanted at once, fewer than wanted available.
+    Rolling { surge: i64, unavailable: i64 },
+}
+
+impl Rollout {
+    pub fn of(strategy: &Value, desired: i64) -> Self {
+        if strategy["type"] == "Recreate" {
+            return Self::Recreate;
+        }
+        let rolling = &strategy["rollingUpdate"];
+        let resolved = |value: &Value, up: bool| match value {
+            Value::String(text) => {
+                let percent: i64 = text.trim_end_matches('%').parse().unwrap_or(25);
+                let exact = percent * desired;
+                if up { (exact + 99) / 100 } else { exact / 100 }
+            }
+            other => other.as_i64().unwrap_or_default(),
+        };
+        let surge = resolved(&rolling["maxSurge"], true);
+        let unavailable = resolved(&rolling["maxUnavailable"], false);
+        // One of them must move.
+        let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
+        Self::Rolling { surge, unavailable }
+    }
+}
+
+/// Replicas that each replica set should ask for, in the order given.
+pub fn desired_replicas(rollout: Rollout, desired: i64, sets: &[Generation]) -> Vec<i64> {
+    let old: Vec<&Generation> = sets.iter().filter(|set| !set.is_new).collect();
+    let old_existing: i64 = old.iter().map(|set| set.existing.max(set.wanted)).sum();
+    match rollout {
+        Rollout::Recreate => {
+            let may_start = old.iter().all(|set| set.existing == 0);
+            let new = |set: &Generation| if may_start { desired } else { set.wanted.min(desired) };
+            sets.iter().map(|set| if set.is_new { new(set) } else { 0 }).collect()
+        }
+        Rollout::Rolling { surge, unavailable } => {
+            let available: i64 = sets.iter().map(|set| set.available).sum();
+            let mut spare = (available - (desired - unavailable)).max(0);
+            // Pods that are not available cost nothing to remove.
+            let mut shrink = |set: &Generation| {
+                let idle = (set.wanted - set.available).max(0);
+                let taken = spare.min(set.wanted - idle);
+                spare -= taken;
+                set.wanted - idle - taken
+            };
+            sets.iter()
+                .map(|set| {
+                    if set.is_new {
+                        let room = (desired + surge - old_existing - set.wanted).max(0);
+                        (set.wanted + room).min(desired)
+                    } else {
+                        shrink(set)
+                    }
+                })
+                .collect()
+        }
+    }
+}
+
+pub async fn reconcile(world: &World, place: &Place) -> Result<(), Status> {
+    let kind = &world.kinds.deployments;
+    let deployment = match world.registry.get(kind, &place.0, &place.1).await {
+        Err(status) if status.code == 404 => return Ok(()),
+        other => other?.value(),
+    };
+    if deployment.is_terminating() {
+        return Ok(());
+    }
+    let hash = owned::template_hash(&deployment["spec"]["template"]);
+    let mut sets = owned_sets(world, &deployment, &hash).await?;
+    let paused = deployment["spec"]["paused"] == true;
+    if !paused && !sets.iter().any(|(set, _)| set.is_new) {
+        create_set(world, &deployment, &hash, next_revision(&sets)).await?;
+        // Its event comes back here.
+        return Ok(());
+    }
+    note_revision(world, place, &deployment, &sets).await?;
+    let desired = number(&deployment["spec"]["replicas"]);
+    let generations: Vec<Generation> = sets.iter().map(|(set, _)| set.clone()).collect();
+    let rollout = Rollout::of(&deployment["spec"]["strategy"], desired);
+    let wanted = desired_replicas(rollout, desired, &generations);
+    for ((set, uid), wanted) in sets.iter_mut().zip(wanted) {
+        if set.wanted != wanted {
+            scale(world, &place.0, set, uid, wanted).await?;
+            set.wanted = wanted;
+        }
+    }
+    prune(world, &place.0, &deployment, &sets).await?;
+    let status = desired_status(&deployment, &generations, &owned::now());
+    let target = Target { resource: kind, namespace: &place.0, name: &place.1 };
+    set_status(world, &target, deployment.uid(), status, COMPONENT).await
+}
+
+/// The replica sets that the deployment controls, with their uids. Those of nobody that fit are
+/// adopted.
+async fn owned_sets(
+    world: &World,
+    deployment: &Value,
+    hash: &str,
+) -> Result<Vec<(Generation, Arc<str>)>, Status> {
+    let selector =
+        LabelSelector::from_object(&deployment["spec"]["selector"]).map_err(Status::internal)?;
+    let namespace = deployment.namespace();
+    let query = ListQuery { labels: selector, version: Version::Any, ..ListQuery::all(namespace) };
+    let mut sets = Vec::new();
+    for object in world.registry.list(&world.kinds.replica_sets, &query).await?.items {
+        let ownership = owned::ownership(&object);
+        if ownership.terminating {
+            continue;
+        }
+        let set = object.value();
+        match &ownership.controller {
+            Some((_, _, uid)) if uid == deployment.uid() => {}
+            Some(_) => continue,
+            None => adopt(world, &set, deployment).await?,
+        }
+        let is_new = set.label(TEMPLATE_HASH) == Some(hash);
+        let generation = Generation {
+            name: object.name.to_string(),
+            is_new,
+            revision: set.annotation(REVISION).and_then(|text| text.parse().ok()).unwrap_or(0),
+            wanted: number(&set["spec"]["replicas"]),
+            existing: number(&set["status"]["replicas"]),
+            available: number(&set["status"]["availableReplicas"]),
+        };
+        sets.push((generation, Arc::from(&*object.uid)));
+    }
+    Ok(sets)
+}
+
+fn next_revision(sets: &[(Generation, Arc<str>)]) -> i64 {
+    sets.iter().map(|(set, _)| set.revision).max().unwrap_or(0) + 1
+}
+
+async fn adopt(world: &World, set: &Value, deployment: &Value) -> Result<(), Status> {
+    let target = Target {
+        resource: &world.kinds.replica_sets,
+        namespace: set.namespace(),
+        name: set.name(),
+    };
+    let change = |old: &Value| {
+        let mut new = old.clone();
+        let reference = owned::reference("apps/v1", "Deployment", deployment);
+        new.set_meta("ownerReferences", vec![reference]);
+        Ok(new)
+    };
+    let options = World::options(COMPONENT);
+    tolerate(world.registry.modify(&target, Operation::Update, &options, &change).await)
+}
+
+async fn create_set(
+    world: &World,
+    deployment: &Value,
+    hash: &str,
+    revision: i64,
+) -> Result<(), Status> {
+    let mut template = deployment["spec"]["template"].clone();
+    template["metadata"]["labels"][TEMPLATE_HASH] = hash.into();
+    let mut selector = deployment["spec"]["selector"].clone();
+    selector["matchLabels"][TEMPLATE_HASH] = hash.into();
+    let options = World::options(COMPONENT);
+    for attempt in 0..NAMES_MAX {
+        let suffix = if attempt == 0 { String::new() } else { format!("-{attempt}") };
+        let mut set = json!({
+            "metadata": {
+                "name": format!("{}-{hash}{suffix}", deployment.name()),
+                "labels": template["metadata"]["labels"],
+                "annotations": {},
+                "ownerReferences": [owned::reference("apps/v1", "Deployment", deployment)],
+            },
+            "spec": {"replicas": 0, "selector": selector, "template": template},
+        });
+        set["metadata"]["annotations"][REVISION] = revision.to_string().into();
+        let kind = &world.kinds.replica_sets;
+        match world.registry.create(kind, deployment.namespace(), set, &options).await {
+            Err(status) if status.reason == "AlreadyExists" => {}
+            other => return tolerate(other),
+        }
+    }
+    Ok(())
+}
+
+/// The number of the newest replica set: above those of all others, also when the deployment went
+/// back to an earlier template.
+fn newest_revision(sets: &[(Generation, Arc<str>)]) -> i64 {
+    let old = sets.iter().filter(|(set, _)| !set.is_new).map(|(set, _)| set.revision).max();
+    let new = sets.iter().find(|(set, _)| set.is_new).map_or(0, |(set, _)| set.revision);
+    new.max(old.map_or(1, |old| old + 1))
+}
+
+/// Writes the number of the newest replica set on it and on the deployment.
+async fn note_revision(
+    world: &World,
+    place: &Place,
+    deployment: &Value,
+    sets: &[(Generation, Arc<str>)],
+) -> Result<(), Status> {
+    let Some((newest, _)) = sets.iter().find(|(set, _)| set.is_new) else { return Ok(()) };
+    let revision = newest_revision(sets);
+    if newest.revision != revision {
+        let sets = &world.kinds.replica_sets;
+        let target = Target { resource: sets, namespace: &place.0, name: &newest.name };
+        annotate_revision(world, &target, revision).await?;
+    }
+    if deployment.annotation(REVISION) == Some(revision.to_string().as_str()) {
+        return Ok(());
+    }
+    let target = Target { resource: &world.kinds.deployments, namespace: &place.0, name: &place.1 };
+    annotate_revision(world, &target, revision).await
+}
+
+async fn annotate_revision(
+    world: &World,
+    target: &Target<'_>,
+    revision: i64,
+) -> Result<(), Status> {
+    let change = |old: &Value| {
+        let mut new = old.clone();
+        if !new["metadata"]["annotations"].is_object() {
+            new.set_meta("annotations", json!({}));
+        }
+        new["metadata"]["annotations"][REVISION] = revision.to_string().into();
+        Ok(new)
+    };
+    let options = World::options(COMPONENT);
+    tolerate(world.registry.modify(target, Operation::Update, &options, &change).await)
+}
+
+async fn scale(
+    world: &World,
+    namespace: &str,
+    set: &Generation,
+    uid: &str,
+    wanted: i64,
+) -> Result<(), Status> {
+    let target = Target { resource: &world.kinds.replica_sets, namespace, name: &set.name };
+    let change = |old: &Value| {
+        if old.uid() != uid {
+            return Err(target.not_found());
+        }
+        let mut new = old.clone();
+        new["spec"]["replicas"] = wanted.into();
+        Ok(new)
+    };
+    let options = World::options(COMPONENT);
+    tolerate(world.registry.modify(&target, Operation::Update, &options, &change).await)
+}
+
+/// Deletes the oldest empty replica sets beyond the history that is kept.
+async fn prune(
+    world: &World,
+    namespace: &str,
+    deployment: &Value,
+    sets: &[(Generation, Arc<str>)],
+) -> Result<(), Status> {
+    let keep = usize::try_from(number(&deployment["spec"]["revisionHistoryLimit"])).unwrap_or(10);
+    let mut empty: Vec<_> = sets
+        .iter()
+        .filter(|(set, _)| !set.is_new && set.wanted == 0 && set.existing == 0)
+        .collect();
+    empty.sort_by_key(|(set, _)| std::cmp::Reverse(set.revision));
+    for (set, uid) in empty.into_iter().skip(keep) {
+        let target = Target { resource: &world.kinds.replica_sets, namespace, name: &set.name };
+        let same = DeleteOptions { uid: Some(uid.to_string()), ..DeleteOptions::default() };
+        tolerate(world.registry.delete(&target, &same, &World::options(COMPONENT)).await)?;
+    }
+    Ok(())
+}
+
+/// The status that tells of these replica sets.
+pub fn desired_status(deployment: &Value, sets: &[Generation], now: &str) -> Value {
+    let desired = number(&deployment["spec"]["replicas"]);
+    let sum = |count: fn(&Generation) -> i64| sets.iter().map(count).sum::<i64>();
+    let (existing, available) = (sum(|set| set.existing), sum(|set| set.available));
+    let newest = sets.iter().find(|set| set.is_new);
+    let updated = newest.map_or(0, |set| set.existing);
+    let Rollout::Rolling { unavailable, .. } =
+        Rollout::of(&deployment["spec"]["strategy"], desired)
+    else {
+        return status_of(
+            deployment,
+            (existing, updated, available, desired, desired),
+            newest,
+            now,
+        );
+    };
+    let counts = (existing, updated, available, desired, desired - unavailable);
+    status_of(deployment, counts, newest, now)
+}
+
+fn status_of(
+    deployment: &Value,
+    (existing, updated, available, desired, least): (i64, i64, i64, i64, i64),
+    newest: Option<&Generation>,
+    now: &str,
+) -> Value {
+    let name = newest.map_or("", |set| set.name.as_str());
+    let complete = updated == desired && existing == desired && available >= desired;
+    let fine = available >= least;
+    let availability = if fine {
+        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.".to_owned())
+    } else {
+        let text = "Deployment does not have minimum availability.";
+        ("False", "MinimumReplicasUnavailable", text.to_owned())
+    };
+    let progress = if complete {
+        let text = format!("ReplicaSet \"{name}\" has successfully progressed.");
+        ("True", "NewReplicaSetAvailable", text)
+    } else {
+        ("True", "ReplicaSetUpdated", format!("ReplicaSet \"{name}\" is progressing."))
+    };
+    let before = &deployment["status"]["conditions"];
+    let condition = |kind: &str, (status, reason, message): (&str, &str, String)| {
+        let old = before.as_array().into_iter().flatten().find(|old| old["type"] == kind);
+        let same = old.filter(|old| old["status"] == status);
+        let since = same.and_then(|old| old["lastTransitionTime"].as_str()).unwrap_or(now);
+        let told = same.filter(|old| old["reason"] == reason && old["message"] == *message);
+        let updated = told.and_then(|old| old["lastUpdateTime"].as_str()).unwrap_or(now);
+        json!({
+            "type": kind, "status": status, "reason": reason, "message": message,
+            "lastTransitionTime": since, "lastUpdateTime": updated,
+        })
+    };
+    let mut status = json!({
+        "observedGeneration": deployment.generation(),
+        "replicas": existing,
+        "updatedReplicas": updated,
+        "readyReplicas": available,
+        "availableReplicas": available,
+        "unavailableReplicas": (desired.max(existing) - available).max(0),
+        "conditions": [condition("Available", availability), condition("Progressing", progress)],
+    });
+    let map = status.as_object_mut().expect("made as a map");
+    map.retain(|_, value| *value != 0);
+    status
+}

@@ -1,0 +1,110 @@
+//! Owner references, names and hashes of what controllers make.
+
+use api_meta::object::ObjectExt;
+use apiserver::stored::Stored;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Label that tells the templates of one deployment apart.
+pub const TEMPLATE_HASH: &str = "pod-template-hash";
+const HASH_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+/// Characters of a template's hash.
+const HASH_LENGTH: usize = 10;
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(default, rename = "ownerReferences")]
+    owners: Vec<Owner>,
+    #[serde(default, rename = "deletionTimestamp")]
+    deleted_at: Option<String>,
+    #[serde(default, rename = "deletionGracePeriodSeconds")]
+    grace_seconds: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct Owner {
+    kind: String,
+    name: String,
+    uid: String,
+    #[serde(default)]
+    controller: bool,
+}
+
+/// What counts of an object's metadata.
+#[derive(Debug, Default)]
+pub struct Ownership {
+    pub controller: Option<(String, String, String)>,
+    pub terminating: bool,
+    /// Above zero while a kubelet has to stop the pod.
+    pub grace_seconds: i64,
+}
+
+pub fn ownership(object: &Stored) -> Ownership {
+    let Ok(metadata) = serde_json::from_str::<Metadata>(object.metadata_json()) else {
+        return Ownership::default();
+    };
+    let controller = metadata.owners.into_iter().find(|owner| owner.controller);
+    Ownership {
+        controller: controller.map(|owner| (owner.kind, owner.name, owner.uid)),
+        terminating: metadata.deleted_at.is_some(),
+        grace_seconds: metadata.grace_seconds.unwrap_or_default(),
+    }
+}
+
+/// The name of the controlling owner, if it is of this kind.
+pub fn controller_name(object: &Stored, kind: &str) -> Option<String> {
+    let (found, name, _) = ownership(object).controller?;
+    (found == kind).then_some(name)
+}
+
+/// The reference that a controller puts on what it makes.
+pub fn reference(api_version: &str, kind: &str, owner: &Value) -> Value {
+    json!({
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": owner.name(),
+        "uid": owner.uid(),
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
+
+/// The same for equal templates, in every run.
+pub fn template_hash(template: &Value) -> String {
+    // FNV-1a, whose constants are its definition.
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in template.to_string().bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    (0..HASH_LENGTH)
+        .map(|_| {
+            let digit = usize::try_from(hash % 27).expect("below 27");
+            hash /= 27;
+            char::from(HASH_ALPHABET[digit])
+        })
+        .collect()
+}
+
+/// A pod of a template.
+pub fn pod(owner: &Value, reference: Value) -> Value {
+    let template = &owner["spec"]["template"];
+    json!({
+        "metadata": {
+            "generateName": format!("{}-", owner.name()),
+            "labels": template["metadata"]["labels"],
+            "annotations": template["metadata"]["annotations"],
+            "ownerReferences": [reference],
+        },
+        "spec": template["spec"],
+    })
+}
+
+/// A number, 0 when absent.
+pub fn number(value: &Value) -> i64 {
+    value.as_i64().unwrap_or_default()
+}
+
+/// Now, in the form of metadata.
+pub fn now() -> String {
+    api_meta::time::format_seconds(jiff::Timestamp::now().as_second())
+}

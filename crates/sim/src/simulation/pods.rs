@@ -1,0 +1,430 @@
+//! Scheduler and kubelets in one: pods get a node, then an address and the phase Running; deleted
+//! ones go. Nothing is executed here; pods of the agent image are handed to [`crate::agent`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use api_meta::object::ObjectExt;
+use api_meta::status::Status;
+use apiserver::builtin::SCHEDULER;
+use apiserver::registry::{DeleteOptions, ListQuery, Target, Version};
+use apiserver::stored::Stored;
+use apiserver::strategy::Operation;
+use apiserver::{ApiServer, Resource};
+use futures::FutureExt;
+use serde_json::{Value, json};
+
+use super::nodes;
+use super::owned::{self, Ownership};
+use super::replica_set::side_by_side;
+use super::{Place, Setting, World, place_of, tolerate};
+use crate::agent::{AgentPod, Runner};
+
+const KUBELET: &str = "system:node";
+/// Addresses of pods: 10.128.0.0/9.
+const PODS_START: u32 = u32::from_be_bytes([10, 128, 0, 1]);
+
+/// The text of a selectable field, without parsing the object.
+pub fn field<'a>(resource: &Resource, object: &'a Stored, label: &str) -> &'a str {
+    let at = resource.selectable_fields.iter().position(|field| field.label == label);
+    at.and_then(|at| object.fields.get(at)).map_or("", |text| text)
+}
+
+pub fn is_finished(pods: &Resource, object: &Stored) -> bool {
+    matches!(field(pods, object, "status.phase"), "Failed" | "Succeeded")
+}
+
+/// Here a pod that runs is ready.
+pub fn is_running(pods: &Resource, object: &Stored) -> bool {
+    field(pods, object, "status.phase") == "Running"
+}
+
+/// Whether a pod spec's node selector takes a node with these labels.
+pub fn selects_node(spec: &Value, labels: &[(Box<str>, Box<str>)]) -> bool {
+    let wanted = spec["nodeSelector"].as_object();
+    wanted
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| labels.iter().any(|(k, v)| **k == **key && value.as_str() == Some(v)))
+}
+
+/// What the scheduler knows of a node.
+struct Machine {
+    name: String,
+    labels: Box<[(Box<str>, Box<str>)]>,
+    schedulable: bool,
+    taints: Vec<Value>,
+}
+
+impl Machine {
+    fn of(object: &Stored) -> Self {
+        let node = object.value();
+        let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        Self {
+            name: object.name.to_string(),
+            labels: object.labels.clone(),
+            schedulable: node["spec"]["unschedulable"] != true,
+            taints: taints.into_iter().filter(|t| t["effect"] != "PreferNoSchedule").collect(),
+        }
+    }
+    fn takes(&self, spec: &Value) -> bool {
+        let tolerated = |taint: &Value| {
+            let list = spec["tolerations"].as_array();
+            list.into_iter().flatten().any(|toleration| {
+                let key = toleration["key"].as_str().unwrap_or_default();
+                let effect = toleration["effect"].as_str().unwrap_or_default();
+                let exists = toleration["operator"] == "Exists";
+                (key.is_empty() && exists || taint["key"] == key)
+                    && (effect.is_empty() || taint["effect"] == effect)
+                    && (exists || toleration["value"] == taint["value"])
+            })
+        };
+        self.schedulable && selects_node(spec, &self.labels) && self.taints.iter().all(tolerated)
+    }
+}
+
+/// What is to be done with a pod.
+#[derive(Debug, PartialEq, Eq)]
+enum Action {
+    Nothing,
+    Bind,
+    Start,
+    /// Its machine has stopped it: it may go.
+    Finish,
+}
+
+pub struct Kubelet {
+    world: Arc<World>,
+    runner: Runner,
+    machines: Vec<Machine>,
+    /// Where the next pod goes.
+    turn: usize,
+    /// The newest address given; `None` before the first look at what there is.
+    last_address: Option<u32>,
+    /// Pods that are really run.
+    agents: BTreeMap<Place, AgentPod>,
+}
+
+impl Kubelet {
+    pub fn new(world: Arc<World>, server: ApiServer, setting: &Setting) -> Self {
+        let runner = Runner::new(world.clone(), server, setting);
+        Self {
+            world,
+            runner,
+            machines: Vec::new(),
+            turn: 0,
+            last_address: None,
+            agents: BTreeMap::new(),
+        }
+    }
+
+    /// Learns the nodes anew. Returns the pods that this may matter to.
+    pub fn nodes_changed(&mut self) -> Vec<Place> {
+        let nodes = self.cached(&self.world.kinds.nodes);
+        self.machines = nodes.iter().map(|node| Machine::of(node)).collect();
+        let pods = &self.world.kinds.pods;
+        let names: BTreeSet<&str> = self.machines.iter().map(|m| m.name.as_str()).collect();
+        let unsettled = |pod: &&Arc<Stored>| !names.contains(field(pods, pod, "spec.nodeName"));
+        self.cached(pods).iter().filter(unsettled).map(|pod| place_of(pod)).collect()
+    }
+
+    fn cached(&self, resource: &Arc<Resource>) -> Vec<Arc<Stored>> {
+        let query = ListQuery { version: Version::Any, ..ListQuery::all("") };
+        // Reads of the cache never wait.
+        match self.world.registry.list(resource, &query).now_or_never() {
+            Some(Ok(list)) => list.items,
+            _ => Vec::new(),
+        }
+    }
+
+    fn decide(&self, pod: &Stored, ownership: &Ownership) -> Action {
+        let pods = &self.world.kinds.pods;
+        let node = field(pods, pod, "spec.nodeName");
+        if ownership.terminating {
+            let stops = !node.is_empty() && ownership.grace_seconds > 0;
+            return if stops { Action::Finish } else { Action::Nothing };
+        }
+        if node.is_empty() {
+            return Action::Bind;
+        }
+        if !self.machines.iter().any(|machine| machine.name == node) {
+            return Action::Finish;
+        }
+        match field(pods, pod, "status.phase") {
+            // Its own task tells how it goes.
+            _ if self.agents.contains_key(&place_of(pod)) => Action::Nothing,
+            "Pending" | "" => Action::Start,
+            "Running" if self.is_agent(pod) => Action::Start,
+            _ => Action::Nothing,
+        }
+    }
+
+    fn is_agent(&self, pod: &Stored) -> bool {
+        // Most pods are told apart without parsing.
+        let text = std::str::from_utf8(&pod.bytes).unwrap_or_default();
+        text.contains(self.runner.image()) && self.runner.runs(&pod.value())
+    }
+
+    /// Brings these pods on. Returns those to try again.
+    pub async fn act(&mut self, places: BTreeSet<Place>) -> BTreeSet<Place> {
+        let mut jobs = Vec::new();
+        let mut again = BTreeSet::new();
+        for place in places {
+            let found = self.world.registry.get_at(
+                &self.world.kinds.pods,
+                &place.0,
+                &place.1,
+                Version::Any,
+            );
+            let pod = match found.await {
+                Ok(pod) => pod,
+                Err(status) if status.code == 404 => {
+                    self.end_agent(&place, None).await;
+                    continue;
+                }
+                Err(_) => {
+                    again.insert(place);
+                    continue;
+                }
+            };
+            self.end_agent(&place, Some(&pod.uid)).await;
+            match self.decide(&pod, &owned::ownership(&pod)) {
+                Action::Nothing => {}
+                Action::Bind => {
+                    let Some(node) = self.choose(&pod) else { continue };
+                    jobs.push(self.job(place, pod, Some(node)));
+                }
+                Action::Start => jobs.push(self.job(place, pod, None)),
+                Action::Finish => {
+                    self.end_agent(&place, None).await;
+                    if finish(&self.world, &pod).await.is_err() {
+                        again.insert(place);
+                    }
+                }
+            }
+        }
+        for job in &jobs {
+            if let Some(agent) = &job.agent {
+                let pod = AgentPod::start(&self.runner, agent, job.address);
+                self.agents.insert(job.place.clone(), pod);
+            }
+        }
+        let world = &self.world;
+        let work = jobs.into_iter().map(|job| {
+            async move {
+                let result = job.start(world).await;
+                (result, job.place)
+            }
+            .boxed()
+        });
+        let results = side_by_side(work.collect()).await;
+        for (result, place) in results {
+            if let Err(status) = result {
+                tracing::warn!(namespace = place.0, name = place.1, %status, "cannot start a pod");
+                again.insert(place);
+            }
+        }
+        again
+    }
+
+    /// Ends the child of a pod, unless it is that of `uid`.
+    async fn end_agent(&mut self, place: &Place, uid: Option<&str>) {
+        let stale = self.agents.get(place).is_some_and(|agent| Some(agent.uid()) != uid);
+        if stale && let Some(agent) = self.agents.remove(place) {
+            agent.stop().await;
+        }
+    }
+
+    /// The next node in turn that takes the pod.
+    fn choose(&mut self, pod: &Stored) -> Option<String> {
+        let pod = pod.value();
+        let count = self.machines.len();
+        let offset = (0..count)
+            .find(|offset| self.machines[(self.turn + offset) % count].takes(&pod["spec"]))?;
+        let chosen = (self.turn + offset) % count;
+        self.turn = (chosen + 1) % count;
+        Some(self.machines[chosen].name.clone())
+    }
+
+    fn job(&mut self, place: Place, pod: Arc<Stored>, bind: Option<String>) -> Job {
+        let node = bind
+            .clone()
+            .unwrap_or_else(|| field(&self.world.kinds.pods, &pod, "spec.nodeName").to_owned());
+        let address = self.next_address();
+        let agent = self.is_agent(&pod).then(|| {
+            let mut pod = pod.value();
+            pod["spec"]["nodeName"] = node.clone().into();
+            pod
+        });
+        Job { place, pod, bind, node, address, agent }
+    }
+
+    fn next_address(&mut self) -> Ipv4Addr {
+        let pods = &self.world.kinds.pods;
+        let last = self.last_address.unwrap_or_else(|| {
+            let given = self.cached(pods);
+            let addresses = given.iter().filter_map(|pod| {
+                field(pods, pod, "status.podIP").parse::<Ipv4Addr>().ok().map(u32::from)
+            });
+            addresses.max().unwrap_or(PODS_START).max(PODS_START)
+        });
+        self.last_address = Some(last + 1);
+        Ipv4Addr::from(last + 1)
+    }
+
+    /// Ends all children.
+    pub async fn stop(self) {
+        for agent in self.agents.into_values() {
+            agent.stop().await;
+        }
+    }
+}
+
+/// A pod to be started.
+struct Job {
+    place: Place,
+    pod: Arc<Stored>,
+    /// The node to bind it to first.
+    bind: Option<String>,
+    node: String,
+    address: Ipv4Addr,
+    /// The pod, when its own task tells how it goes.
+    agent: Option<Value>,
+}
+
+impl Job {
+    async fn start(&self, world: &World) -> Result<(), Status> {
+        let target =
+            Target { resource: &world.kinds.pods, namespace: &self.place.0, name: &self.place.1 };
+        if let Some(node) = &self.bind {
+            let change = |old: &Value| {
+                if old.uid() != &*self.pod.uid {
+                    return Err(target.not_found());
+                }
+                let mut new = old.clone();
+                new["spec"]["nodeName"] = node.clone().into();
+                Ok(new)
+            };
+            let options = World::options(SCHEDULER);
+            tolerate(world.registry.modify(&target, Operation::Update, &options, &change).await)?;
+        }
+        if self.agent.is_some() {
+            return Ok(());
+        }
+        let uid = self.pod.uid.to_string();
+        let statuses = |pod: &Value| running_containers(pod, &owned::now());
+        set_running(world, &target, &uid, &self.node, self.address, &statuses).await
+    }
+}
+
+/// Writes the status of a pod that runs; `statuses` gives those of its containers.
+pub async fn set_running(
+    world: &World,
+    target: &Target<'_>,
+    uid: &str,
+    node: &str,
+    address: Ipv4Addr,
+    statuses: &(dyn Fn(&Value) -> Vec<Value> + Send + Sync),
+) -> Result<(), Status> {
+    let change = |old: &Value| {
+        if old.uid() != uid {
+            return Err(target.not_found());
+        }
+        let mut new = old.clone();
+        new["status"] = running_status(old, node, address, &statuses(old), &owned::now());
+        Ok(new)
+    };
+    let options = World::options(KUBELET);
+    let kind = Operation::UpdateStatus;
+    tolerate(world.registry.modify(target, kind, &options, &change).await)
+}
+
+/// A pod whose containers are as told; Ready when all of them are.
+fn running_status(
+    pod: &Value,
+    node: &str,
+    address: Ipv4Addr,
+    containers: &[Value],
+    now: &str,
+) -> Value {
+    let before = &pod["status"];
+    let ready = containers.iter().all(|container| container["ready"] == true);
+    let condition = |kind: &str, fine: bool| {
+        let status = if fine { "True" } else { "False" };
+        let list = before["conditions"].as_array();
+        let old = list.into_iter().flatten().find(|old| old["type"] == kind);
+        let same = old.filter(|old| old["status"] == status);
+        let since = same.and_then(|old| old["lastTransitionTime"].as_str()).unwrap_or(now);
+        json!({"type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since})
+    };
+    let host = nodes::index_of(node).map_or_else(|| "127.0.0.1".to_owned(), nodes::address);
+    let keep = |field: &str, new: &str| before[field].as_str().unwrap_or(new).to_owned();
+    let address = match pod["spec"]["hostNetwork"] == true {
+        true => host.clone(),
+        false => keep("podIP", &address.to_string()),
+    };
+    let mut status = json!({
+        "phase": "Running",
+        "conditions": [
+            condition("PodReadyToStartContainers", true),
+            condition("Initialized", true),
+            condition("Ready", ready),
+            condition("ContainersReady", ready),
+            condition("PodScheduled", true),
+        ],
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "startTime": keep("startTime", now),
+        "containerStatuses": containers,
+        "qosClass": before["qosClass"],
+    });
+    let inits = pod["spec"]["initContainers"].as_array().cloned().unwrap_or_default();
+    if !inits.is_empty() {
+        let done = json!({"terminated": {"exitCode": 0, "reason": "Completed",
+                                         "startedAt": now, "finishedAt": now}});
+        let told: Vec<Value> =
+            inits.iter().map(|init| container_status(init, true, 0, done.clone())).collect();
+        status["initContainerStatuses"] = told.into();
+    }
+    status
+}
+
+fn running_containers(pod: &Value, now: &str) -> Vec<Value> {
+    let list = pod["spec"]["containers"].as_array();
+    list.into_iter()
+        .flatten()
+        .map(|container| {
+            container_status(container, true, 0, json!({"running": {"startedAt": now}}))
+        })
+        .collect()
+}
+
+/// The status of one container in `state`.
+pub fn container_status(container: &Value, ready: bool, restarts: u32, state: Value) -> Value {
+    let image = container["image"].as_str().unwrap_or_default();
+    json!({
+        "name": container["name"],
+        "image": image,
+        "imageID": format!("sim://{image}"),
+        "containerID": format!("sim://{}", container["name"].as_str().unwrap_or_default()),
+        "ready": ready,
+        "started": ready,
+        "restartCount": restarts,
+        "state": state,
+        "lastState": {},
+    })
+}
+
+/// Lets a stopped pod go.
+async fn finish(world: &World, pod: &Stored) -> Result<(), Status> {
+    let target = Target { resource: &world.kinds.pods, namespace: &pod.namespace, name: &pod.name };
+    let now = DeleteOptions {
+        grace_seconds: Some(0),
+        uid: Some(pod.uid.to_string()),
+        ..DeleteOptions::default()
+    };
+    tolerate(world.registry.delete(&target, &now, &World::options(KUBELET)).await)
+}

@@ -1,0 +1,171 @@
+//! Keeps true: a replica set has as many live pods as it asks for, and its status says how many.
+
+use std::sync::Arc;
+
+use api_meta::labels::LabelSelector;
+use api_meta::object::ObjectExt;
+use api_meta::status::Status;
+use apiserver::registry::{DeleteOptions, ListQuery, Target, Version};
+use apiserver::stored::Stored;
+use apiserver::strategy::Operation;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use serde_json::{Value, json};
+
+use super::owned::{self, number};
+use super::pods::{is_finished, is_running};
+use super::{Place, World, tolerate};
+
+pub const COMPONENT: &str = "system:serviceaccount:kube-system:replicaset-controller";
+/// Pods made or deleted at once.
+const PARALLEL: usize = 32;
+
+/// A pod of a controller, as far as it counts.
+pub struct Member {
+    pub object: Arc<Stored>,
+    pub running: bool,
+}
+
+pub async fn reconcile(world: &World, place: &Place) -> Result<(), Status> {
+    let kind = &world.kinds.replica_sets;
+    let set = match world.registry.get(kind, &place.0, &place.1).await {
+        Err(status) if status.code == 404 => return Ok(()),
+        other => other?.value(),
+    };
+    if set.is_terminating() {
+        return Ok(());
+    }
+    let selector =
+        LabelSelector::from_object(&set["spec"]["selector"]).map_err(Status::internal)?;
+    let members = members(world, &place.0, selector, "ReplicaSet", &set).await?;
+    let wanted = usize::try_from(number(&set["spec"]["replicas"])).unwrap_or_default();
+    if members.len() < wanted {
+        create(world, &place.0, &set, wanted - members.len()).await?;
+    }
+    let surplus = surplus(&members, wanted);
+    delete(world, &surplus).await?;
+    write_status(world, place, &set, &members).await
+}
+
+/// The live pods that the owner controls; those that fit and nobody controls are adopted.
+pub async fn members(
+    world: &World,
+    namespace: &str,
+    selector: LabelSelector,
+    kind: &str,
+    owner: &Value,
+) -> Result<Vec<Member>, Status> {
+    let pods = &world.kinds.pods;
+    let query = ListQuery { labels: selector, version: Version::Any, ..ListQuery::all(namespace) };
+    let mut members = Vec::new();
+    for object in world.registry.list(pods, &query).await?.items {
+        let ownership = owned::ownership(&object);
+        if ownership.terminating || is_finished(pods, &object) {
+            continue;
+        }
+        match &ownership.controller {
+            Some((_, _, uid)) if uid == owner.uid() => {}
+            Some(_) => continue,
+            None => adopt(world, &object, kind, owner).await?,
+        }
+        let running = is_running(pods, &object);
+        members.push(Member { object, running });
+    }
+    Ok(members)
+}
+
+async fn adopt(world: &World, pod: &Stored, kind: &str, owner: &Value) -> Result<(), Status> {
+    let target = Target { resource: &world.kinds.pods, namespace: &pod.namespace, name: &pod.name };
+    let change = |old: &Value| {
+        let mut new = old.clone();
+        let mut owners = old["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+        owners.push(owned::reference("apps/v1", kind, owner));
+        new.set_meta("ownerReferences", owners);
+        Ok(new)
+    };
+    let options = World::options(COMPONENT);
+    tolerate(world.registry.modify(&target, Operation::Update, &options, &change).await)
+}
+
+/// The pods to delete: those that do not run first, then the youngest.
+fn surplus(members: &[Member], wanted: usize) -> Vec<Arc<Stored>> {
+    let mut order: Vec<&Member> = members.iter().collect();
+    order.sort_by_key(|member| (!member.running, std::cmp::Reverse(member.object.revision)));
+    order.sort_by_key(|member| member.running);
+    let count = members.len().saturating_sub(wanted);
+    order.into_iter().take(count).map(|member| member.object.clone()).collect()
+}
+
+/// Does the work, some at once. Results come in no order.
+pub async fn side_by_side<T>(work: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    futures::stream::iter(work).buffer_unordered(PARALLEL).collect().await
+}
+
+async fn create(world: &World, namespace: &str, set: &Value, count: usize) -> Result<(), Status> {
+    let options = World::options(COMPONENT);
+    let pod = owned::pod(set, owned::reference("apps/v1", "ReplicaSet", set));
+    let kind = &world.kinds.pods;
+    let work = (0..count).map(|_| {
+        let made = world.registry.create(kind, namespace, pod.clone(), &options);
+        async move { tolerate(made.await) }.boxed()
+    });
+    side_by_side(work.collect()).await.into_iter().collect()
+}
+
+/// Deletes pods, each only if it is still the one that was seen.
+pub async fn delete(world: &World, pods: &[Arc<Stored>]) -> Result<(), Status> {
+    let options = World::options(COMPONENT);
+    let kind = &world.kinds.pods;
+    let options = &options;
+    let work = pods.iter().map(|pod| {
+        async move {
+            let target = Target { resource: kind, namespace: &pod.namespace, name: &pod.name };
+            let same = DeleteOptions { uid: Some(pod.uid.to_string()), ..DeleteOptions::default() };
+            tolerate(world.registry.delete(&target, &same, options).await)
+        }
+        .boxed()
+    });
+    side_by_side(work.collect()).await.into_iter().collect()
+}
+
+async fn write_status(
+    world: &World,
+    place: &Place,
+    set: &Value,
+    members: &[Member],
+) -> Result<(), Status> {
+    let ready = members.iter().filter(|member| member.running).count();
+    let mut status = json!({
+        "replicas": members.len(),
+        "fullyLabeledReplicas": members.len(),
+        "readyReplicas": ready,
+        "availableReplicas": ready,
+        "observedGeneration": set.generation(),
+    });
+    let map = status.as_object_mut().expect("made as a map");
+    // Zero is left out, but for the total.
+    map.retain(|key, value| key == "replicas" || *value != 0);
+    let target =
+        Target { resource: &world.kinds.replica_sets, namespace: &place.0, name: &place.1 };
+    set_status(world, &target, set.uid(), status, COMPONENT).await
+}
+
+/// Replaces the status of exactly the object with `uid`.
+pub async fn set_status(
+    world: &World,
+    target: &Target<'_>,
+    uid: &str,
+    status: Value,
+    component: &str,
+) -> Result<(), Status> {
+    let change = |old: &Value| {
+        if old.uid() != uid {
+            return Err(target.not_found());
+        }
+        let mut new = old.clone();
+        new["status"] = status.clone();
+        Ok(new)
+    };
+    let options = World::options(component);
+    tolerate(world.registry.modify(target, Operation::UpdateStatus, &options, &change).await)
+}

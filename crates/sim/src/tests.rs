@@ -1,0 +1,344 @@
+//! A simulated cluster through a real client inside the process.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use apiserver::UserInfo;
+use apiserver::attributes::GROUP_MASTERS;
+use kube::Client;
+use kube::api::PostParams;
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use pki::{CertificateFiles, ServingCertificate};
+use serde_json::{Value, json};
+
+use crate::SimArgs;
+use crate::agent::AgentCommand;
+use crate::cluster::{Cluster, ClusterConfig};
+use crate::simulation::deployment::{Generation, Rollout, desired_replicas};
+
+use wait::{until, until_some};
+
+mod wait;
+
+struct World {
+    cluster: Cluster,
+    client: Client,
+}
+
+impl World {
+    async fn start(folder: &Path, agent: Option<&Path>, pods: u32) -> Self {
+        Self::try_start(folder, agent, pods).await.unwrap()
+    }
+
+    async fn try_start(folder: &Path, agent: Option<&Path>, pods: u32) -> anyhow::Result<Self> {
+        let args = SimArgs {
+            data_dir: folder.to_owned(),
+            listen: "127.0.0.1:0".parse().expect("an address"),
+            clusters: 1,
+            nodes: 3,
+            pods,
+            agent_image: "agent:1".to_owned(),
+            agent_binary: agent.map(Path::to_owned),
+        };
+        let now = SystemTime::now();
+        let authority = CertificateFiles::in_directory(folder, "ca");
+        let authority = pki::files::ensure_authority(&authority, "test", now).unwrap();
+        let files = CertificateFiles::in_directory(folder, "serving");
+        let names = ["127.0.0.1".to_owned()];
+        pki::files::ensure_serving(&files, &authority, "test", &names, now).unwrap();
+        let config = ClusterConfig {
+            index: 0,
+            folder: folder.to_owned(),
+            listen: args.listen,
+            nodes: args.nodes,
+            pods: args.pods,
+            ca_pem: authority.certificate_pem().to_owned(),
+            certificate: ServingCertificate::load(files).unwrap(),
+            agent: AgentCommand::new(&args).unwrap(),
+        };
+        let cluster = Cluster::start(config).await?;
+        let admin = UserInfo::new("admin", &[GROUP_MASTERS]);
+        let client = Client::new(cluster.server().as_user(admin), "default");
+        Ok(Self { cluster, client })
+    }
+
+    fn api(&self, group: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
+        if namespace.is_empty() {
+            return Api::all_with(self.client.clone(), &resource);
+        }
+        Api::namespaced_with(self.client.clone(), namespace, &resource)
+    }
+
+    fn pods(&self) -> Api<DynamicObject> {
+        self.api("", "Pod", "default")
+    }
+
+    async fn create(&self, kind: (&str, &str), object: Value) -> DynamicObject {
+        let object = serde_json::from_value(object).unwrap();
+        self.api(kind.0, kind.1, "default").create(&PostParams::default(), &object).await.unwrap()
+    }
+
+    /// Names of the pods that run, and how many there are.
+    async fn running(&self, selector: &str) -> (Vec<String>, usize) {
+        let pods = self.pods().list(&ListParams::default().labels(selector)).await.unwrap();
+        let total = pods.items.len();
+        let runs = |pod: &DynamicObject| {
+            pod.data["status"]["phase"] == "Running" && pod.metadata.deletion_timestamp.is_none()
+        };
+        let names = pods.items.into_iter().filter(runs).map(|pod| pod.metadata.name.unwrap());
+        (names.collect(), total)
+    }
+
+    async fn until_running(&self, selector: &str, wanted: usize) {
+        until(&format!("{wanted} pods of {selector} run"), || async {
+            let (running, total) = self.running(selector).await;
+            running.len() == wanted && total == wanted
+        })
+        .await;
+    }
+}
+
+fn workload(kind: &str, image: &str, replicas: Option<u32>) -> Value {
+    let mut object = json!({
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": "web"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": image}]},
+            },
+        },
+    });
+    if let Some(replicas) = replicas {
+        object["spec"]["replicas"] = replicas.into();
+    }
+    object
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deployment_runs_scales_rolls_and_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::start(folder.path(), None, 0).await;
+    world.create(("apps", "Deployment"), workload("Deployment", "web:1", Some(2))).await;
+    world.until_running("app=web", 2).await;
+    let deployments = world.api("apps", "Deployment", "default");
+    until("the deployment is available", || async {
+        let status = deployments.get("web").await.unwrap().data["status"].clone();
+        status["availableReplicas"] == 2 && status["observedGeneration"] == 1
+    })
+    .await;
+
+    let scale = Patch::Merge(json!({"spec": {"replicas": 5}}));
+    deployments.patch_scale("web", &PatchParams::default(), &scale).await.unwrap();
+    world.until_running("app=web", 5).await;
+    let (before, _) = world.running("app=web").await;
+
+    let image = Patch::Strategic(json!({"spec": {"template": {"spec": {
+        "containers": [{"name": "web", "image": "web:2"}],
+    }}}}));
+    deployments.patch("web", &PatchParams::default(), &image).await.unwrap();
+    until("all pods are of the new image", || async {
+        let (now, total) = world.running("app=web").await;
+        now.len() == 5 && total == 5 && !now.iter().any(|name| before.contains(name))
+    })
+    .await;
+    until("the rollout is complete", || async {
+        let status = deployments.get("web").await.unwrap().data["status"].clone();
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        status["updatedReplicas"] == 5
+            && conditions.iter().any(|c| c["reason"] == "NewReplicaSetAvailable")
+    })
+    .await;
+    let deployment = deployments.get("web").await.unwrap();
+    let annotations = deployment.metadata.annotations.unwrap();
+    assert_eq!(annotations["deployment.kubernetes.io/revision"], "2");
+
+    let back = Patch::Strategic(json!({"spec": {"template": {"spec": {
+        "containers": [{"name": "web", "image": "web:1"}],
+    }}}}));
+    deployments.patch("web", &PatchParams::default(), &back).await.unwrap();
+    until("the old replica set is the newest", || async {
+        let deployment = deployments.get("web").await.unwrap();
+        let annotations = deployment.metadata.annotations.unwrap();
+        annotations["deployment.kubernetes.io/revision"] == "3"
+    })
+    .await;
+
+    deployments.delete("web", &DeleteParams::default()).await.unwrap();
+    until("sets and pods are collected", || async {
+        let sets = world.api("apps", "ReplicaSet", "default").list(&ListParams::default()).await;
+        sets.unwrap().items.is_empty() && world.running("app=web").await.1 == 0
+    })
+    .await;
+    world.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_set_has_one_pod_on_every_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::start(folder.path(), None, 0).await;
+    world.create(("apps", "DaemonSet"), workload("DaemonSet", "web:1", None)).await;
+    world.until_running("app=web", 3).await;
+    let pods = world.pods().list(&ListParams::default()).await.unwrap();
+    let mut nodes: Vec<&str> =
+        pods.items.iter().map(|pod| pod.data["spec"]["nodeName"].as_str().unwrap()).collect();
+    nodes.sort_unstable();
+    assert_eq!(nodes, ["node-1", "node-2", "node-3"]);
+    let sets = world.api("apps", "DaemonSet", "default");
+    until("the status counts them", || async {
+        sets.get("web").await.unwrap().data["status"]["numberAvailable"] == 3
+    })
+    .await;
+    world.api("", "Node", "").delete("node-3", &DeleteParams::default()).await.unwrap();
+    world.until_running("app=web", 2).await;
+    world.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_of_the_start_are_there_and_stay_over_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::start(folder.path(), None, 40).await;
+    let count = |world: &World| {
+        let pods = world.api("", "Pod", "sim-load");
+        async move {
+            let pods = pods.list(&ListParams::default()).await.unwrap();
+            let ips: std::collections::BTreeSet<String> = pods
+                .items
+                .iter()
+                .filter_map(|pod| pod.data["status"]["podIP"].as_str().map(str::to_owned))
+                .collect();
+            (pods.items.len(), ips.len())
+        }
+    };
+    until("forty pods have addresses of their own", || async { count(&world).await == (40, 40) })
+        .await;
+    world.cluster.stop().await;
+    drop(world.client);
+    // The ended tasks let go of the storage a moment later.
+    let world = until_some("it starts again", || async {
+        World::try_start(folder.path(), None, 40).await.ok()
+    })
+    .await;
+    assert_eq!(count(&world).await, (40, 40));
+    let kubeconfig = std::fs::read_to_string(folder.path().join("admin.kubeconfig")).unwrap();
+    assert!(kubeconfig.contains(&world.cluster.url()));
+    world.cluster.stop().await;
+}
+
+/// A program that tells its arguments and environment and stays.
+fn fake_agent(folder: &Path) -> std::path::PathBuf {
+    let file = folder.join("fake-agent");
+    let script = "#!/bin/sh\n\
+        { echo \"arguments $*\"; env; cat \"$DROVER_SERVICEACCOUNT_DIR/namespace\"; echo;\n\
+        echo \"url $(cat \"$DROVER_CREDENTIALS_DIR/url\")\"; } > told.tmp\n\
+        mv told.tmp told\nexec sleep 1000\n";
+    std::fs::write(&file, script).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    file
+}
+
+fn agent_pod(image: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "agent"},
+        "spec": {
+            "containers": [{
+                "name": "agent", "image": image, "command": ["/bin/false"],
+                "args": ["cluster", "--flag=$(PLAIN)"],
+                "env": [
+                    {"name": "PLAIN", "value": "plain"},
+                    {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "url"}}},
+                    {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+                ],
+                "volumeMounts": [{"name": "c", "mountPath": "/cattle-credentials"}],
+            }],
+            "volumes": [{"name": "c", "secret": {"secretName": "s"}}],
+        },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_agent_image_is_run_with_what_its_pod_says_and_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = fake_agent(folder.path());
+    let world = World::start(folder.path(), Some(&program), 0).await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+                        "stringData": {"url": "https://drover.example"}});
+    world.create(("", "Secret"), secret).await;
+    let pod = world.create(("", "Pod"), agent_pod("agent:1")).await;
+    let own = folder.path().join("clusters/0/pods").join(pod.metadata.uid.unwrap());
+    until("the agent told what it was given", || async { own.join("told").exists() }).await;
+    let told = std::fs::read_to_string(own.join("told")).unwrap();
+    for line in [
+        "arguments cluster --flag=plain",
+        "PLAIN=plain",
+        "SECRET=https://drover.example",
+        "url https://drover.example",
+        "default",
+    ] {
+        assert!(told.lines().any(|told| told == line), "no line \"{line}\" in:\n{told}");
+    }
+    assert!(told.contains("NODE=node-"), "{told}");
+    let token = std::fs::read_dir(own.join("volumes"))
+        .unwrap()
+        .find_map(|entry| std::fs::read_to_string(entry.unwrap().path().join("token")).ok());
+    assert_eq!(token.unwrap().split('.').count(), 3);
+    world.until_running("", 1).await;
+
+    world.pods().delete("agent", &DeleteParams::default()).await.unwrap();
+    until("the pod is gone, and its files", || async {
+        world.pods().get_opt("agent").await.unwrap().is_none() && !own.exists()
+    })
+    .await;
+    world.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_other_image_is_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = fake_agent(folder.path());
+    let world = World::start(folder.path(), Some(&program), 0).await;
+    for (index, image) in ["agent:10", "registry.example/agent:1", "web"].iter().enumerate() {
+        let mut pod = agent_pod(image);
+        pod["metadata"]["name"] = format!("p{index}").into();
+        world.create(("", "Pod"), pod).await;
+    }
+    world.until_running("", 3).await;
+    assert!(!folder.path().join("clusters/0/pods").exists());
+    world.cluster.stop().await;
+}
+
+fn generation(is_new: bool, wanted: i64, existing: i64, available: i64) -> Generation {
+    Generation { name: "s".to_owned(), is_new, revision: 1, wanted, existing, available }
+}
+
+#[test]
+fn a_rollout_keeps_enough_pods_and_not_too_many() {
+    let rolling = Rollout::Rolling { surge: 1, unavailable: 1 };
+    let old = generation(false, 4, 4, 4);
+    let new = generation(true, 0, 0, 0);
+    assert_eq!(desired_replicas(rolling, 4, &[old.clone(), new]), [3, 1]);
+    let new = generation(true, 1, 1, 1);
+    assert_eq!(desired_replicas(rolling, 4, &[old.clone(), new]), [2, 1]);
+    let broken = generation(false, 2, 2, 0);
+    let new = generation(true, 2, 2, 2);
+    assert_eq!(desired_replicas(rolling, 4, &[broken, new]), [0, 3]);
+    let none = Rollout::of(&json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}), 4);
+    assert_eq!(none, Rollout::Rolling { surge: 0, unavailable: 1 });
+    let quarter =
+        Rollout::of(&json!({"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}), 5);
+    assert_eq!(quarter, Rollout::Rolling { surge: 2, unavailable: 1 });
+}
+
+#[test]
+fn recreating_waits_until_the_old_pods_are_gone() {
+    let new = generation(true, 0, 0, 0);
+    let old = generation(false, 2, 2, 2);
+    assert_eq!(desired_replicas(Rollout::Recreate, 2, &[old, new.clone()]), [0, 0]);
+    let old = generation(false, 0, 0, 0);
+    assert_eq!(desired_replicas(Rollout::Recreate, 2, &[old, new]), [0, 2]);
+}
