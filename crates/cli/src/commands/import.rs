@@ -1,0 +1,283 @@
+//! `drover cluster import`: from a kubeconfig to an active cluster, with a live checklist.
+//!
+//! Everything that can be refused beforehand is tried before the cluster object exists, so that a
+//! wrong file leaves nothing behind.
+
+mod target;
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::api::{Api, path_of, text};
+use crate::args::{Format, ImportArgs};
+use crate::checklist::Checklist;
+use crate::error::{CliError, Failure};
+use crate::{apply, output};
+use target::PodWatch;
+
+/// Between two looks at the cluster object.
+const POLL_EVERY: Duration = Duration::from_millis(100);
+/// The server makes a registration token by itself; after this one is asked for.
+const TOKEN_BY_ITSELF_WITHIN: Duration = Duration::from_secs(2);
+
+type Steps = Checklist<std::io::Stderr>;
+
+pub async fn import(args: ImportArgs) -> Result<(), CliError> {
+    let api = Api::open(args.output.server.server.as_deref())?;
+    let import = Import { api: &api, args: &args, deadline: Instant::now() + args.timeout };
+    let mut steps = Checklist::on_stderr();
+    match import.run(&mut steps).await {
+        Ok(cluster) => match args.output.output {
+            Format::Table => output::print(text(&cluster, "id")),
+            format => output::one(format, &[], &cluster),
+        },
+        Err(error) => {
+            let step = steps.current().to_owned();
+            steps.fail();
+            Err(error.during(&step))
+        }
+    }
+}
+
+struct Import<'a> {
+    api: &'a Api,
+    args: &'a ImportArgs,
+    deadline: Instant,
+}
+
+impl Import<'_> {
+    /// The step that fails stays the current one of the checklist.
+    async fn run(&self, steps: &mut Steps) -> Result<Value, CliError> {
+        steps.begin("cluster reached with the kubeconfig");
+        let (target, url) =
+            target::client(&self.args.kubeconfig, self.args.context.as_deref()).await?;
+        let version = target::reach(&target, &url).await?;
+        target::may_bind_roles(&target).await?;
+        steps.done(&version);
+
+        steps.begin("cluster object created");
+        let cluster = self.cluster_object().await?;
+        let id = text(&cluster, "id").to_owned();
+        steps.done(&id);
+
+        steps.begin("agent manifest applied");
+        let applied = self.apply_manifest(&id, &target, steps).await;
+        applied.map_err(|error| self.with_way_on(error))?;
+        let followed = self.follow(&id, &target, steps).await;
+        followed.map_err(|error| self.with_way_on(error))
+    }
+
+    /// The cluster object stays: says how to go on from there.
+    fn with_way_on(&self, error: CliError) -> CliError {
+        let (name, file) = (&self.args.name, self.args.kubeconfig.display());
+        let way_on = format!(
+            "to go on: drover cluster import {name} --kubeconfig {file} --resume; to undo: drover \
+             cluster rm {name}"
+        );
+        let hint = match &error.hint {
+            Some(hint) => format!("{hint}\n{way_on}"),
+            None => way_on,
+        };
+        error.hint(hint)
+    }
+
+    /// A new cluster object, or with `--resume` the one of that name.
+    async fn cluster_object(&self) -> Result<Value, CliError> {
+        let name = self.args.name.as_str();
+        let known = self.api.list("clusters", &[("name", name)]).await?;
+        if let Some(cluster) = known.into_iter().next() {
+            if self.args.resume {
+                return Ok(cluster);
+            }
+            let text = format!("the name \"{name}\" is taken by cluster {}", text(&cluster, "id"));
+            return Err(CliError::new(Failure::Conflict, text).hint(
+                "choose another name; if its import did not finish, go on with it by --resume",
+            ));
+        }
+        let labels = self.args.labels.iter().map(|(k, v)| (k.clone(), v.clone().into()));
+        let mut body = json!({"name": name, "labels": labels.collect::<Map<_, _>>()});
+        if let Some(description) = &self.args.description {
+            body["description"] = description.clone().into();
+        }
+        let what = format!("creating cluster \"{name}\"");
+        self.api.create("clusters", &body, &what).await.map_err(|error| match error.failure {
+            Failure::Invalid => {
+                error.hint("names have at most 63 lower-case letters, digits and '-'")
+            }
+            Failure::Forbidden => error.hint("ask an administrator for the right to add clusters"),
+            Failure::Conflict => error.hint("choose another name"),
+            _ => error,
+        })
+    }
+
+    async fn apply_manifest(
+        &self,
+        id: &str,
+        target: &kube::Client,
+        steps: &mut Steps,
+    ) -> Result<(), CliError> {
+        let path = self.manifest_path(id, steps).await?;
+        let manifest = self.api.text(&path, "fetching the agent manifest").await?;
+        let documents = apply::documents(&manifest)?;
+        for document in &documents {
+            steps.detail(&apply::title(document));
+            apply::apply(target, document).await?;
+        }
+        steps.done(&format!("{} objects", documents.len()));
+        Ok(())
+    }
+
+    /// Waits for a registration token that knows its manifest; asks for one when none comes.
+    async fn manifest_path(&self, id: &str, steps: &mut Steps) -> Result<String, CliError> {
+        let plural = "clusterregistrationtokens";
+        let started = Instant::now();
+        let mut asked = false;
+        loop {
+            let tokens = self.api.list(plural, &[("clusterId", id)]).await?;
+            let usable = tokens.iter().find(|token| is_usable(token));
+            if let Some(token) = usable {
+                return Ok(path_of(text(token, "manifestUrl")));
+            }
+            if !asked && started.elapsed() > TOKEN_BY_ITSELF_WITHIN {
+                asked = true;
+                let body = json!({"clusterId": id});
+                self.api.create(plural, &body, "creating a registration token").await?;
+            }
+            steps.detail("waiting for a registration token");
+            self.pause("the server made no registration token").await?;
+        }
+    }
+
+    /// The rest happens by itself: watch it come true.
+    async fn follow(
+        &self,
+        id: &str,
+        target: &kube::Client,
+        steps: &mut Steps,
+    ) -> Result<Value, CliError> {
+        let mut pods = PodWatch::begin();
+        let mut cluster = Value::Null;
+        for phase in [Phase::Connected, Phase::NodesSeen, Phase::Active] {
+            steps.begin(phase.title());
+            loop {
+                match self.api.get("clusters", id, "watching the cluster").await {
+                    Ok(now) => cluster = now,
+                    Err(error) if error.failure == Failure::Unreachable => {
+                        steps.detail(&error.message);
+                    }
+                    Err(error) => return Err(error),
+                }
+                if let Some(result) = phase.reached(&cluster) {
+                    steps.done(&result);
+                    break;
+                }
+                let trouble = match phase {
+                    Phase::Connected => pods.trouble(target).await,
+                    _ => "",
+                };
+                let said = if trouble.is_empty() {
+                    text(&cluster, "transitioningMessage")
+                } else {
+                    trouble
+                };
+                steps.detail(said);
+                self.pause(said).await.map_err(|error| match phase {
+                    Phase::Connected => error.hint(self.agent_hint()),
+                    _ => error,
+                })?;
+            }
+        }
+        Ok(cluster)
+    }
+
+    fn agent_hint(&self) -> String {
+        format!(
+            "look at the agent: kubectl --kubeconfig {} -n {} get pods, and its logs; it must \
+             reach {}",
+            self.args.kubeconfig.display(),
+            target::AGENT_NAMESPACE,
+            self.api.url()
+        )
+    }
+
+    /// Rests, or says that time is up. `why`: what was last known.
+    async fn pause(&self, why: &str) -> Result<(), CliError> {
+        if Instant::now() >= self.deadline {
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            let text = format!("not within {} s{why}", self.args.timeout.as_secs());
+            return Err(CliError::new(Failure::Timeout, text));
+        }
+        sleep(POLL_EVERY).await;
+        Ok(())
+    }
+}
+
+/// Not used by an agent yet, as far as the server says, and with a manifest.
+fn is_usable(token: &Value) -> bool {
+    !text(token, "manifestUrl").is_empty() && text(token, "usedAt").is_empty()
+}
+
+/// What an import waits for, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Connected,
+    NodesSeen,
+    Active,
+}
+
+impl Phase {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Connected => "agent connected",
+            Self::NodesSeen => "nodes seen",
+            Self::Active => "cluster active",
+        }
+    }
+    /// What to say once it came true. An active cluster has passed all phases, nodes or not.
+    fn reached(self, cluster: &Value) -> Option<String> {
+        let nodes = cluster["nodeCount"].as_i64().unwrap_or_default();
+        let active = text(cluster, "state") == api_management::state::ACTIVE;
+        let reached = match self {
+            Self::Connected => is_true(cluster, api_management::cluster::CONNECTED),
+            Self::NodesSeen => nodes > 0,
+            Self::Active => active,
+        };
+        (reached || active).then(|| match self {
+            Self::NodesSeen => nodes.to_string(),
+            _ => String::new(),
+        })
+    }
+}
+
+fn is_true(cluster: &Value, kind: &str) -> bool {
+    let mut conditions = cluster["conditions"].as_array().into_iter().flatten();
+    conditions.any(|c| text(c, "type") == kind && text(c, "status") == "True")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_are_reached_in_order_and_an_active_cluster_has_passed_them() {
+        let phases = [Phase::Connected, Phase::NodesSeen, Phase::Active];
+        let reached = |cluster: &Value| phases.map(|phase| phase.reached(cluster).is_some());
+        let pending = json!({"state": "waiting", "nodeCount": 0});
+        assert_eq!(reached(&pending), [false, false, false]);
+        let connected = json!({
+            "state": "waiting", "conditions": [{"type": "Connected", "status": "True"}],
+        });
+        assert_eq!(reached(&connected), [true, false, false]);
+        assert_eq!(reached(&json!({"state": "active", "nodeCount": 0})), [true, true, true]);
+    }
+
+    #[test]
+    fn a_used_registration_token_is_not_taken_again() {
+        let token = json!({"manifestUrl": "https://h/v3/import/t_c.yaml"});
+        assert!(is_usable(&token));
+        assert!(!is_usable(&json!({"manifestUrl": ""})));
+        assert!(!is_usable(&json!({"manifestUrl": "https://h", "usedAt": "2024-01-01T00:00:00Z"})));
+    }
+}

@@ -1,0 +1,204 @@
+//! The cluster to be imported, as the person's kubeconfig reaches it.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::time::timeout;
+
+use crate::apply;
+use crate::error::{CliError, Failure};
+
+/// Namespace of the agent there.
+pub const AGENT_NAMESPACE: &str = api_management::keys::SYSTEM_NS;
+/// Wait for the cluster's first answer.
+const REACH_WITHIN: Duration = Duration::from_secs(10);
+/// Between two looks at the agent's pods, for the reason why they do not start.
+const LOOK_AT_PODS_EVERY: Duration = Duration::from_secs(3);
+
+/// A client for one context of a kubeconfig file, and the address of the server named there.
+pub async fn client(
+    file: &Path,
+    context: Option<&str>,
+) -> Result<(kube::Client, String), CliError> {
+    let wrong = |why: String| {
+        let text = format!("kubeconfig \"{}\": {why}", file.display());
+        CliError::new(Failure::Usage, text)
+    };
+    let kubeconfig = Kubeconfig::read_from(file).map_err(|error| {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        wrong(cause.unwrap_or_else(|| error.to_string()))
+            .hint("give a file that kubectl --kubeconfig takes")
+    })?;
+    let names: Vec<&str> = kubeconfig.contexts.iter().map(|c| c.name.as_str()).collect();
+    let wanted = context.or(kubeconfig.current_context.as_deref()).unwrap_or_default();
+    if !names.contains(&wanted) {
+        let hint = match names.as_slice() {
+            [] => "it has no contexts".to_owned(),
+            names => format!("choose one with --context: {}", names.join(", ")),
+        };
+        return Err(match wanted {
+            "" => wrong("it has no current context".to_owned()),
+            wanted => wrong(format!("it has no context \"{wanted}\"")),
+        }
+        .hint(hint));
+    }
+    let options =
+        KubeConfigOptions { context: Some(wanted.to_owned()), ..KubeConfigOptions::default() };
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+        .await
+        .map_err(|error| wrong(error.to_string()))?;
+    let url = config.cluster_url.to_string();
+    let client = kube::Client::try_from(config).map_err(|error| wrong(error.to_string()))?;
+    Ok((client, url))
+}
+
+/// The cluster's version.
+pub async fn reach(target: &kube::Client, url: &str) -> Result<String, CliError> {
+    match timeout(REACH_WITHIN, target.apiserver_version()).await {
+        Ok(Ok(version)) => Ok(version.git_version),
+        Ok(Err(error)) => {
+            let what = format!("asking the cluster at {url} for its version");
+            Err(apply::refusal(&what, &error))
+        }
+        Err(_) => {
+            let seconds = REACH_WITHIN.as_secs();
+            let text = format!("the cluster at {url} did not answer within {seconds} s");
+            Err(CliError::new(Failure::Unreachable, text).hint(apply::UNREACHABLE_HINT))
+        }
+    }
+}
+
+/// Asks beforehand for the right that is missing most often.
+pub async fn may_bind_roles(target: &kube::Client) -> Result<(), CliError> {
+    let attributes = ResourceAttributes {
+        group: Some("rbac.authorization.k8s.io".to_owned()),
+        resource: Some("clusterrolebindings".to_owned()),
+        verb: Some("create".to_owned()),
+        ..ResourceAttributes::default()
+    };
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(attributes),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let reviews = kube::Api::<SelfSubjectAccessReview>::all(target.clone());
+    match reviews.create(&PostParams::default(), &review).await {
+        Ok(answer) if answer.status.as_ref().is_some_and(|status| status.allowed) => Ok(()),
+        Ok(_) => Err(CliError::new(
+            Failure::Forbidden,
+            "the kubeconfig's user may not create cluster role bindings, which the agent needs",
+        )
+        .hint("use a kubeconfig of a cluster administrator")),
+        // A cluster that does not answer such questions refuses later, if it does.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 405) => Ok(()),
+        Err(error) => Err(apply::refusal("asking the cluster for your rights", &error)),
+    }
+}
+
+/// Looks now and then why the agent's pods do not start.
+pub struct PodWatch {
+    looked: Instant,
+    trouble: String,
+}
+
+impl PodWatch {
+    pub fn begin() -> Self {
+        Self { looked: Instant::now(), trouble: String::new() }
+    }
+    /// Empty while nothing is known to be wrong.
+    pub async fn trouble(&mut self, target: &kube::Client) -> &str {
+        if self.looked.elapsed() >= LOOK_AT_PODS_EVERY {
+            self.looked = Instant::now();
+            let pods = kube::Api::<Pod>::namespaced(target.clone(), AGENT_NAMESPACE);
+            let listed = timeout(REACH_WITHIN, pods.list(&ListParams::default())).await;
+            if let Ok(Ok(pods)) = listed {
+                self.trouble = pods.items.iter().find_map(trouble).unwrap_or_default();
+            }
+        }
+        &self.trouble
+    }
+}
+
+/// Why a pod does not run, when it says so.
+fn trouble(pod: &Pod) -> Option<String> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    statuses.iter().find_map(|status| {
+        let waiting = status.state.as_ref()?.waiting.as_ref()?;
+        let reason = waiting.reason.as_deref()?;
+        match reason {
+            "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" => Some(format!(
+                "the cluster cannot pull the agent's image \"{}\" ({reason}); the setting \
+                 agent-image names it",
+                status.image
+            )),
+            "CrashLoopBackOff" | "CreateContainerConfigError" | "RunContainerError" => {
+                Some(format!("the agent does not start ({reason})"))
+            }
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use serde_json::json;
+
+    use super::*;
+
+    async fn refused(file: &Path, context: Option<&str>) -> CliError {
+        match client(file, context).await {
+            Ok(_) => panic!("{} was taken", file.display()),
+            Err(error) => error,
+        }
+    }
+
+    #[test]
+    fn an_image_that_cannot_be_pulled_is_named() {
+        let pod: Pod = serde_json::from_value(json!({
+            "status": {"containerStatuses": [{
+                "name": "agent", "image": "registry/agent:1", "imageID": "", "ready": false,
+                "restartCount": 0, "state": {"waiting": {"reason": "ImagePullBackOff"}},
+            }]},
+        }))
+        .unwrap();
+        insta::assert_snapshot!(trouble(&pod).unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_wrong_context_lists_the_right_ones() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "gone",
+            "contexts": [
+                {"name": "one", "context": {"cluster": "c", "user": "u"}},
+                {"name": "two", "context": {"cluster": "c", "user": "u"}},
+            ],
+        });
+        file.write_all(config.to_string().as_bytes()).unwrap();
+        for (context, said) in [(None, "no context \"gone\""), (Some("three"), "\"three\"")] {
+            let error = refused(file.path(), context).await;
+            assert_eq!(error.failure, Failure::Usage);
+            assert!(error.message.contains(said), "{}", error.message);
+            assert_eq!(error.hint.as_deref(), Some("choose one with --context: one, two"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_no_kubeconfig_is_refused_with_its_name() {
+        let error = refused(Path::new("/nonexistent/file"), None).await;
+        assert!(error.message.contains("/nonexistent/file"), "{}", error.message);
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"[not a kubeconfig").unwrap();
+        assert_eq!(refused(file.path(), None).await.failure, Failure::Usage);
+    }
+}

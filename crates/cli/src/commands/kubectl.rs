@@ -1,0 +1,131 @@
+//! `drover kubectl`, `drover cluster shell`: programs that are given a kubeconfig for a cluster.
+//!
+//! The kubeconfig carries the login's own token, lives in a file that only its owner can read, and
+//! is gone when the program ends.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitCode;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+use tempfile::NamedTempFile;
+use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::api::{self, Api, text};
+use crate::args::KubectlArgs;
+use crate::config::Login;
+use crate::error::{CliError, Failure};
+
+/// Names the program to run in place of `kubectl`.
+const PROGRAM_VARIABLE: &str = "DROVER_KUBECTL";
+/// What shells report for a program that a signal ended: this and the signal's number.
+const SIGNAL_EXIT_BASE: i32 = 128;
+
+pub async fn run(args: KubectlArgs) -> Result<ExitCode, CliError> {
+    let file = kubeconfig_file(&args.cluster, args.server.server.as_deref()).await?;
+    let program = std::env::var_os(PROGRAM_VARIABLE).filter(|name| !name.is_empty());
+    let program = program.unwrap_or_else(|| OsString::from("kubectl"));
+    run_program(&program, &args.args, &file).await.map_err(|error| {
+        error.hint(format!("install kubectl, or name it in the variable {PROGRAM_VARIABLE}"))
+    })
+}
+
+pub async fn shell(cluster: &str, server: Option<&str>) -> Result<ExitCode, CliError> {
+    let file = kubeconfig_file(cluster, server).await?;
+    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
+    let shell = shell.unwrap_or_else(|| OsString::from("/bin/sh"));
+    eprintln!("KUBECONFIG names a kubeconfig of cluster \"{cluster}\" until you leave this shell");
+    run_program(&shell, &[], &file).await
+}
+
+async fn kubeconfig_file(cluster: &str, server: Option<&str>) -> Result<NamedTempFile, CliError> {
+    let api = Api::open(server)?;
+    let cluster = api.resolve(&api::CLUSTER, cluster).await?;
+    let config = kubeconfig(api.url(), api.login(), &cluster);
+    // Made with mode 0600.
+    let mut file = tempfile::Builder::new().prefix("drover-").suffix(".kubeconfig").tempfile()?;
+    file.write_all(config.to_string().as_bytes())?;
+    file.flush()?;
+    Ok(file)
+}
+
+/// JSON, which every reader of YAML takes.
+fn kubeconfig(url: &str, login: &Login, cluster: &Value) -> Value {
+    let name = match text(cluster, "name") {
+        "" => text(cluster, "id"),
+        name => name,
+    };
+    let mut server = json!({"server": format!("{url}/k8s/clusters/{}", text(cluster, "id"))});
+    if !login.ca_cert.is_empty() {
+        let data = BASE64_STANDARD.encode(&login.ca_cert);
+        server["certificate-authority-data"] = data.into();
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": server}],
+        "users": [{"name": name, "user": {"token": login.token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    })
+}
+
+/// Runs to the end. Signals from the terminal reach the program by themselves; this one waits for
+/// it, so that the file is removed.
+async fn run_program(
+    program: &OsStr,
+    args: &[OsString],
+    kubeconfig: &NamedTempFile,
+) -> Result<ExitCode, CliError> {
+    let mut interrupts = signal(SignalKind::interrupt())?;
+    let mut quits = signal(SignalKind::quit())?;
+    let failed = |error: std::io::Error| {
+        let failure = match error.kind() {
+            std::io::ErrorKind::NotFound => Failure::NotFound,
+            _ => Failure::Other,
+        };
+        CliError::new(failure, format!("running \"{}\": {error}", program.to_string_lossy()))
+    };
+    let mut command = Command::new(program);
+    command.args(args).env("KUBECONFIG", kubeconfig.path());
+    let mut child = command.spawn().map_err(failed)?;
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => break status.map_err(failed)?,
+            _ = interrupts.recv() => {}
+            _ = quits.recv() => {}
+        }
+    };
+    let code = status.code().or_else(|| status.signal().map(|signal| SIGNAL_EXIT_BASE + signal));
+    Ok(ExitCode::from(u8::try_from(code.unwrap_or(1)).unwrap_or(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kubeconfig_leads_through_the_server_with_the_logins_token() {
+        let login =
+            Login { token: "token-x:key".into(), user: "u-1".into(), ca_cert: "PEM".into() };
+        let cluster = json!({"id": "c-1", "name": "north"});
+        let config = kubeconfig("https://host:8443", &login, &cluster);
+        insta::assert_snapshot!(serde_saphyr::to_string(&config).unwrap());
+    }
+
+    #[tokio::test]
+    async fn the_programs_exit_code_is_passed_on() {
+        let file = NamedTempFile::new().unwrap();
+        for (script, code) in [("exit 0", 0), ("exit 42", 42), ("kill -TERM $$", 143)] {
+            let args = ["-c".into(), script.into()];
+            let ended = run_program(OsStr::new("sh"), &args, &file).await.unwrap();
+            assert_eq!(format!("{ended:?}"), format!("{:?}", ExitCode::from(code)), "{script}");
+        }
+        let missing = run_program(OsStr::new("no-such-program"), &[], &file).await.unwrap_err();
+        assert_eq!(missing.failure, Failure::NotFound);
+    }
+}

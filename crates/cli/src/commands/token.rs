@@ -1,0 +1,74 @@
+//! `drover token ls|create|rm`.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::api::{self, Api, text};
+use crate::args::{Format, TokenCommand};
+use crate::error::CliError;
+use crate::output::{self, Column, age};
+
+pub const COLUMNS: &[Column] = &[
+    Column { heading: "ID", cell: |token, _| text(token, "id").to_owned() },
+    Column { heading: "DESCRIPTION", cell: |token, _| text(token, "description").to_owned() },
+    Column { heading: "CLUSTER", cell: |token, _| text(token, "clusterId").to_owned() },
+    Column { heading: "EXPIRES", cell: expires },
+    Column { heading: "CURRENT", cell: |token, _| current(token) },
+    Column { heading: "AGE", cell: |token, now| age(text(token, "created"), now) },
+];
+
+fn expires(token: &Value, _: Timestamp) -> String {
+    match (token["expired"].as_bool(), text(token, "expiresAt")) {
+        (Some(true), _) => "expired".to_owned(),
+        (_, "") => "never".to_owned(),
+        (_, at) => at.to_owned(),
+    }
+}
+
+fn current(token: &Value) -> String {
+    if token["current"] == true { "yes".to_owned() } else { String::new() }
+}
+
+pub async fn run(command: TokenCommand) -> Result<(), CliError> {
+    match command {
+        TokenCommand::Ls(args) => {
+            let api = Api::open(args.server.server.as_deref())?;
+            output::list(args.output, COLUMNS, &api.list("tokens", &[]).await?)
+        }
+        TokenCommand::Create { description, ttl, cluster, output } => {
+            let api = Api::open(output.server.server.as_deref())?;
+            create(&api, &description, ttl, cluster.as_deref(), output.output).await
+        }
+        TokenCommand::Rm { tokens, server } => {
+            let api = Api::open(server.server.as_deref())?;
+            for id in tokens {
+                api.delete("tokens", &id, &format!("deleting token \"{id}\"")).await?;
+                eprintln!("deleted token {id}");
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn create(
+    api: &Api,
+    description: &str,
+    ttl: Duration,
+    cluster: Option<&str>,
+    format: Format,
+) -> Result<(), CliError> {
+    let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+    let mut body = json!({"description": description, "ttl": millis});
+    if let Some(name) = cluster {
+        body["clusterId"] = api.resolve(&api::CLUSTER, name).await?["id"].take();
+    }
+    let token = api.create("tokens", &body, "creating a token").await?;
+    match format {
+        Format::Table => output::print(text(&token, "token"))?,
+        format => output::one(format, &[], &token)?,
+    }
+    eprintln!("created token {}; it cannot be shown again", text(&token, "id"));
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! The commands people type: log in, import and use clusters, tokens, users, roles, projects.
+//!
+//! All of them are clients of the public API `/v3` and of nothing else; `cluster import` also talks
+//! to the cluster it imports. Data goes to stdout, everything else to stderr, and the exit code
+//! says what kind of failure it was ([`error::Failure`]). [`args`] is what can be typed, [`commands`]
+//! what it does. `docs/reference/cli.md` is the reference for people.
+
+mod api;
+mod apply;
+pub mod args;
+mod checklist;
+mod commands;
+mod config;
+pub mod error;
+mod http;
+mod output;
+mod prompt;
+mod tls;
+
+use std::process::ExitCode;
+
+pub use args::CliArgs;
+pub use error::{CliError, Failure};
+
+/// Runs one command to its end and reports a failure on stderr.
+///
+/// `program` is the whole program's command line, for shell completion. A process-wide TLS provider
+/// must be installed already. Exit codes: 0 for success, the code of [`Failure`], or for `kubectl`
+/// the code of the program that ran.
+pub async fn run(args: CliArgs, program: clap::Command) -> ExitCode {
+    match commands::run(args, program).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error}");
+            if let Some(hint) = &error.hint {
+                eprintln!("hint: {hint}");
+            }
+            ExitCode::from(error.failure.exit_code())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Questions to the person at the terminal. Without a terminal there is nobody to ask.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::{Command, Stdio};
+
+use crate::error::{CliError, Failure};
+
+/// Whether somebody can be asked.
+pub fn is_interactive() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks for a line. `instead`: what to give when nobody can be asked.
+pub fn line(question: &str, instead: &str) -> Result<String, CliError> {
+    if !is_interactive() {
+        return Err(CliError::usage(format!("there is no terminal to ask for the {question}"))
+            .hint(format!("give {instead}")));
+    }
+    eprint!("{question}: ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    if std::io::stdin().lock().read_line(&mut answer)? == 0 {
+        return Err(CliError::new(Failure::Other, format!("no {question} was given")));
+    }
+    Ok(answer.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+/// As [`line`], without showing what is typed.
+pub fn secret(question: &str, instead: &str) -> Result<String, CliError> {
+    if !is_interactive() {
+        return line(question, instead);
+    }
+    let quiet = Echo::off();
+    let answer = line(question, instead);
+    drop(quiet);
+    eprintln!();
+    answer
+}
+
+/// Asks yes or no; anything but yes is no.
+pub fn confirm(question: &str, instead: &str) -> Result<bool, CliError> {
+    let answer = line(&format!("{question} [y/N]"), instead).map_err(|mut error| {
+        if error.failure == Failure::Usage {
+            error.message = format!("there is no terminal to ask: {question}");
+        }
+        error
+    })?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+/// The terminal does not show what is typed until this is dropped.
+struct Echo;
+
+impl Echo {
+    fn off() -> Self {
+        Self::stty("-echo");
+        Self
+    }
+    /// A terminal without stty shows the input: a pity, not a failure.
+    fn stty(mode: &str) {
+        let status = Command::new("stty").arg(mode).stderr(Stdio::null()).status();
+        if !status.is_ok_and(|status| status.success()) && mode == "-echo" {
+            eprintln!("warning: what you type will be shown");
+        }
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        Self::stty("echo");
+    }
+}
