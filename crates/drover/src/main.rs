@@ -1,0 +1,139 @@
+//! The one binary: server, agent, simulator, demonstration, and the commands people type.
+
+mod up;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{CommandFactory, Parser};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+/// Memory that is given back: the default allocator of glibc keeps what long-running servers free.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// When set, the process ends with the one that started it, however that ends.
+const DIE_WITH_PARENT: &str = "DROVER_DIE_WITH_PARENT";
+/// How long a thread for blocking work waits for more.
+const BLOCKING_THREAD_IDLE_MAX: Duration = Duration::from_secs(2);
+/// Exit code of a command line that cannot be understood, or settings that cannot be used.
+const EXIT_USAGE: u8 = 2;
+
+/// Every Kubernetes cluster you have, from one binary
+#[derive(Parser)]
+#[command(name = "drover", version, propagate_version = true)]
+struct Drover {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Run the management server
+    Server(server::ServerArgs),
+    /// Run the agent of a cluster or a node
+    Agent(agent::AgentArgs),
+    /// Run simulated clusters
+    Sim(sim::SimArgs),
+    /// Run a server with a simulated cluster, to try things out
+    Up(up::UpArgs),
+    #[command(flatten)]
+    Cli(Box<cli::CliArgs>),
+}
+
+fn main() -> ExitCode {
+    rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .expect("nothing installed a TLS provider before main");
+    let command = Drover::parse().command;
+    if !matches!(command, Command::Cli(_)) {
+        // Huge pages round every kept piece up to 2 MiB. Where they cannot be turned off, they stay.
+        let _ = nix::sys::prctl::set_thp_disable(true);
+    }
+    if let Err(error) = die_with_parent() {
+        eprintln!("error: {error:#}");
+        return ExitCode::FAILURE;
+    }
+    let result = match command {
+        Command::Server(args) => run_server(args),
+        Command::Agent(args) => return agent::main(args),
+        Command::Sim(args) => {
+            log("info");
+            runtime().block_on(sim::run(args, ended_by_signal()))
+        }
+        Command::Up(args) => {
+            log("warn");
+            runtime().block_on(up::run(args, ended_by_signal()))
+        }
+        Command::Cli(args) => {
+            // The commands say themselves what failed, and what to do.
+            log("warn,kube_client=off");
+            return runtime().block_on(cli::run(*args, Drover::command()));
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            let usage = error.is::<server::settings::SettingsError>();
+            if usage { ExitCode::from(EXIT_USAGE) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+fn run_server(args: server::ServerArgs) -> anyhow::Result<()> {
+    let show = args.show_settings;
+    let settings = args.resolve()?;
+    if show {
+        println!("{}", serde_json::to_string_pretty(&settings)?);
+        return Ok(());
+    }
+    log("info");
+    runtime().block_on(async { server::run(settings, ended_by_signal()).await })
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        // A thread that hashed a password holds on to the memory of that for as long as it idles.
+        .thread_keep_alive(BLOCKING_THREAD_IDLE_MAX)
+        .build()
+        .expect("the system gives threads and an event queue")
+}
+
+/// Log lines go to standard error; `DROVER_LOG` chooses which.
+fn log(default: &str) {
+    let filter = EnvFilter::try_from_env("DROVER_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+/// Fires at Ctrl-C and SIGTERM. Must be called inside the runtime or before it blocks.
+fn ended_by_signal() -> CancellationToken {
+    let token = CancellationToken::new();
+    let fired = token.clone();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("the system gives an event queue");
+        runtime.block_on(async {
+            use tokio::signal::unix::{SignalKind, signal};
+            let mut terminate = signal(SignalKind::terminate()).expect("a handler can be set");
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+        });
+        fired.cancel();
+    });
+    token
+}
+
+fn die_with_parent() -> anyhow::Result<()> {
+    if std::env::var_os(DIE_WITH_PARENT).is_none() {
+        return Ok(());
+    }
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
+    // The parent may have ended before the line above.
+    anyhow::ensure!(nix::unistd::getppid().as_raw() != 1, "the parent process is gone");
+    Ok(())
+}
