@@ -1,0 +1,100 @@
+//! What can go wrong between asking for a cluster and having one.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a real cluster could not be started, used or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A program has not been built. Build it; no test goes on without it.
+    #[error("'{program}' is not at '{}'; build it with `cargo xtask deps`", path.display())]
+    MissingProgram {
+        /// The program's file name.
+        program: &'static str,
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A file or folder of the cluster could not be written or read.
+    #[error("cannot {action} '{}'", path.display())]
+    File {
+        /// What was attempted, as a verb.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A certificate could not be made.
+    #[error("cannot issue the certificate for '{subject}'")]
+    Certificate {
+        /// Common name of the certificate.
+        subject: String,
+        /// The cause.
+        #[source]
+        source: rcgen::Error,
+    },
+    /// The TLS client that probes the API server could not be set up.
+    #[error("cannot set up TLS towards the API server")]
+    Tls(#[source] rustls::Error),
+    /// No loopback port could be had.
+    #[error("cannot find a free loopback port")]
+    Port(#[source] std::io::Error),
+    /// A process could not be started at all.
+    #[error("cannot start '{program}' (its parent-death signal is set by setpriv of util-linux)")]
+    Spawn {
+        /// Name of the process.
+        program: String,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A component ended while the cluster was starting.
+    #[error(
+        "'{component}' ended while the cluster started ({status}); last lines of its log:\n{log}"
+    )]
+    Exited {
+        /// Which component.
+        component: String,
+        /// How it ended.
+        status: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// A component did not become ready in time.
+    #[error(
+        "'{component}' was not ready after {waited:?} (last answer: {last}); \
+         last lines of its log:\n{log}"
+    )]
+    NotReady {
+        /// Which component.
+        component: String,
+        /// How long was waited.
+        waited: Duration,
+        /// What the last probe said.
+        last: String,
+        /// The end of its log.
+        log: String,
+    },
+    /// A recorded process would not end.
+    #[error("process {pid} ('{name}') is still there {waited:?} after SIGKILL")]
+    WouldNotEnd {
+        /// Name of the process.
+        name: String,
+        /// Its id.
+        pid: i32,
+        /// How long was waited.
+        waited: Duration,
+    },
+}
+
+impl Error {
+    /// For `map_err` around file operations.
+    pub(crate) fn file(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { action, path, source }
+    }
+}

@@ -1,0 +1,25 @@
+//! A real Kubernetes control plane for tests: etcd, kube-apiserver, kube-controller-manager and
+//! kube-scheduler of the published modules, as processes on free loopback ports.
+//!
+//! It is not a simulator (that is the `sim` crate) and nothing of it ships. The programs are built
+//! by `cargo xtask deps`. Start reading at [`RealCluster`].
+
+mod binaries;
+mod certificates;
+mod cluster;
+mod error;
+mod kubeconfig;
+mod probe;
+mod process;
+mod recorded;
+mod wait;
+
+pub use binaries::{Binaries, DEPS_ENV, Program};
+pub use cluster::{Options, RealCluster};
+pub use error::Error;
+pub use process::Process;
+pub use recorded::RecordedProcess;
+pub use wait::poll_until;
+
+#[cfg(test)]
+mod tests;

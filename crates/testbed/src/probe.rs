@@ -1,0 +1,88 @@
+//! One GET at a time, over plain HTTP or TLS with a client certificate: enough to ask a component
+//! whether it is ready. Not a Kubernetes client.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::Error;
+use crate::certificates::Issued;
+
+/// Longest wait for one answer; the next look follows anyway.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// More of an answer is not read.
+const ANSWER_SIZE_MAX: u64 = 64 * 1024;
+
+/// Asks components on the loopback address.
+pub(crate) struct Probe {
+    tls: Arc<ClientConfig>,
+}
+
+impl Probe {
+    /// A probe that trusts `ca_pem` and shows `client`.
+    pub(crate) fn new(ca_pem: &str, client: &Issued) -> Result<Self, Error> {
+        let unreadable = |_| Error::Tls(rustls::Error::General("unreadable PEM".to_owned()));
+        let mut roots = RootCertStore::empty();
+        let ca = CertificateDer::from_pem_slice(ca_pem.as_bytes()).map_err(unreadable)?;
+        roots.add(ca).map_err(Error::Tls)?;
+        let certificate = CertificateDer::from_pem_slice(client.certificate_pem.as_bytes())
+            .map_err(unreadable)?;
+        let key = PrivateKeyDer::from_pem_slice(client.key_pem.as_bytes()).map_err(unreadable)?;
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| {
+                builder.with_root_certificates(roots).with_client_auth_cert(vec![certificate], key)
+            })
+            .map_err(Error::Tls)?;
+        Ok(Self { tls: Arc::new(tls) })
+    }
+
+    /// Whether `GET http://127.0.0.1:port/path` is answered by 200; else what was seen.
+    pub(crate) fn http(&self, port: u16, path: &str) -> Result<(), String> {
+        judge(connect(port).and_then(|stream| exchange(stream, path)))
+    }
+
+    /// Whether `GET https://127.0.0.1:port/path` is answered by 200; else what was seen.
+    pub(crate) fn https(&self, port: u16, path: &str) -> Result<(), String> {
+        judge(self.get(port, path))
+    }
+
+    fn get(&self, port: u16, path: &str) -> std::io::Result<String> {
+        let name = ServerName::IpAddress(Ipv4Addr::LOCALHOST.into());
+        let session =
+            ClientConnection::new(Arc::clone(&self.tls), name).map_err(std::io::Error::other)?;
+        exchange(StreamOwned::new(session, connect(port)?), path)
+    }
+}
+
+fn connect(port: u16) -> std::io::Result<TcpStream> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+    Ok(stream)
+}
+
+fn exchange(mut stream: impl Read + Write, path: &str) -> std::io::Result<String> {
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    stream.flush()?;
+    let mut answer = Vec::new();
+    // A server that closes without a TLS goodbye has still answered.
+    let outcome = stream.take(ANSWER_SIZE_MAX).read_to_end(&mut answer);
+    if answer.is_empty() {
+        outcome?;
+    }
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn judge(answer: std::io::Result<String>) -> Result<(), String> {
+    let answer = answer.map_err(|cause| cause.to_string())?;
+    let first = answer.lines().next().unwrap_or("an empty answer");
+    if first.split(' ').nth(1) == Some("200") { Ok(()) } else { Err(first.to_owned()) }
+}

@@ -1,0 +1,18 @@
+// Command kube-apiserver is the Kubernetes API server of the published module.
+package main
+
+import (
+	"os"
+	// CronJobs name time zones, and a test machine may carry no zone files.
+	_ "time/tzdata"
+
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+)
+
+func main() {
+	os.Exit(cli.Run(app.NewAPIServerCommand()))
+}
