@@ -1,0 +1,54 @@
+//! Prints the measurements of `e2e::measure` as a table on stdout, progress on stderr.
+//!
+//! Arguments name what to measure; without any, all is measured. Exits with 1 when a measurement
+//! cannot be made; a missed target is only marked.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Result;
+use e2e::measure::{Row, fleet, proxy, start, table};
+
+type Measure = fn() -> Result<Vec<Row>>;
+
+const PARTS: [(&str, Measure); 6] = [
+    ("start", start::times),
+    ("idle", start::idle_memory),
+    ("sim", fleet::single_import),
+    ("proxy", proxy::measure),
+    ("bulk", proxy::measure_bulk),
+    ("fleet", fleet::measure),
+];
+
+fn main() -> ExitCode {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let known = PARTS.map(|(name, _)| name);
+    if let Some(unknown) = wanted.iter().find(|name| !known.contains(&name.as_str())) {
+        eprintln!("error: '{unknown}' is not measured; there are {}", known.join(", "));
+        return ExitCode::from(2);
+    }
+    if cfg!(debug_assertions) {
+        eprintln!("these are debug builds: the numbers say nothing");
+    }
+    let mut rows = Vec::new();
+    let mut failed = false;
+    for (name, measure) in PARTS {
+        if !wanted.is_empty() && !wanted.iter().any(|one| one == name) {
+            continue;
+        }
+        eprint!("measuring {name} … ");
+        let since = Instant::now();
+        match measure() {
+            Ok(found) => {
+                eprintln!("{:.0} s", since.elapsed().as_secs_f64());
+                rows.extend(found);
+            }
+            Err(cause) => {
+                eprintln!("failed: {cause:#}");
+                failed = true;
+            }
+        }
+    }
+    print!("{}", table(&rows));
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

@@ -1,0 +1,129 @@
+//! The commands of `drover` as one person types them: with a home folder of their own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use tempfile::TempDir;
+use testbed::{Binaries, Process};
+
+use crate::server::ADMIN_PASSWORD;
+use crate::{Kubectl, Outcome, Server, programs};
+
+/// One person's command line.
+#[derive(Debug)]
+pub struct Cli {
+    home: TempDir,
+}
+
+impl Cli {
+    /// Somebody who is not logged in anywhere.
+    ///
+    /// # Errors
+    /// No folder can be made.
+    pub fn new() -> Result<Self> {
+        Ok(Self { home: tempfile::tempdir()? })
+    }
+
+    /// The user `admin` of `server`, logged in.
+    ///
+    /// # Errors
+    /// The login fails.
+    pub fn admin(server: &Server) -> Result<Self> {
+        Self::of(server, "admin", ADMIN_PASSWORD)
+    }
+
+    /// A user of `server`, logged in.
+    ///
+    /// # Errors
+    /// The login fails.
+    pub fn of(server: &Server, user: &str, password: &str) -> Result<Self> {
+        let cli = Self::new()?;
+        let ca = server.ca_file();
+        let mut login = cli.command(&["login", server.url(), "--username", user, "--ca-file"])?;
+        login.arg(ca).env("DROVER_PASSWORD", password);
+        let output = login.output().context("cannot start drover")?;
+        Outcome::of("drover login".to_owned(), output).succeeded()?;
+        Ok(cli)
+    }
+
+    /// The command, not yet run. Nothing of the caller's environment reaches it but what it needs.
+    ///
+    /// # Errors
+    /// The binary is missing.
+    pub fn command(&self, arguments: &[&str]) -> Result<Command> {
+        let mut path = Binaries::locate().folder().as_os_str().to_owned();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        let mut command = Command::new(programs::drover()?);
+        command.args(arguments).env("HOME", self.home()).env("PATH", path).stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// # Errors
+    /// It cannot be started.
+    pub fn run(&self, arguments: &[&str]) -> Result<Outcome> {
+        let output = self.command(arguments)?.output().context("cannot start drover")?;
+        Ok(Outcome::of(format!("drover {}", arguments.join(" ")), output))
+    }
+
+    /// What it prints on stdout.
+    ///
+    /// # Errors
+    /// It fails.
+    pub fn succeed(&self, arguments: &[&str]) -> Result<String> {
+        self.run(arguments)?.succeeded()
+    }
+
+    /// What it complains about.
+    ///
+    /// # Errors
+    /// It does not fail.
+    pub fn refuse(&self, arguments: &[&str]) -> Result<String> {
+        self.run(arguments)?.refused()
+    }
+
+    /// What it prints with `-o json`.
+    ///
+    /// # Errors
+    /// It fails, or prints no JSON.
+    pub fn json(&self, arguments: &[&str]) -> Result<Value> {
+        let mut all = arguments.to_vec();
+        all.extend(["-o", "json"]);
+        let text = self.succeed(&all)?;
+        serde_json::from_str(&text).with_context(|| format!("no JSON: {text}"))
+    }
+
+    /// In the background; it ends with the value.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(&self, arguments: &[&str], log: &Path) -> Result<Process> {
+        Ok(Process::start("drover", &self.command(arguments)?, log)?)
+    }
+
+    #[must_use]
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// `kubectl` in a cluster by the kubeconfig that `drover cluster kubeconfig` prints.
+    ///
+    /// # Errors
+    /// No kubeconfig is given.
+    pub fn kubectl(&self, cluster: &str) -> Result<Kubectl> {
+        Kubectl::new(&self.kubeconfig_file(cluster)?, self.home())
+    }
+
+    /// The file with what `drover cluster kubeconfig` prints.
+    ///
+    /// # Errors
+    /// No kubeconfig is given.
+    pub fn kubeconfig_file(&self, cluster: &str) -> Result<PathBuf> {
+        let text = self.succeed(&["cluster", "kubeconfig", cluster])?;
+        let path = self.home().join(format!("{cluster}.kubeconfig"));
+        std::fs::write(&path, text)?;
+        Ok(path)
+    }
+}

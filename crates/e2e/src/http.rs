@@ -1,0 +1,400 @@
+//! A raw HTTPS client: HTTP/1.1 and HTTP/2, any header, trailers, upgrades, and requests spelled byte
+//! by byte. It knows nothing of Kubernetes and repairs nothing.
+//!
+//! Calls without `async` block, on a runtime of this module.
+
+use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use ::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use ::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::Kubeconfig;
+
+/// No single answer may take longer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// Which HTTP is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Http1,
+    Http2,
+}
+
+impl Protocol {
+    pub const BOTH: [Self; 2] = [Self::Http1, Self::Http2];
+
+    fn alpn(self) -> Vec<u8> {
+        match self {
+            Self::Http1 => b"http/1.1".to_vec(),
+            Self::Http2 => b"h2".to_vec(),
+        }
+    }
+}
+
+/// The runtime of all blocking calls and of what runs beside the tests.
+///
+/// # Panics
+/// When the system refuses threads.
+pub fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME
+        .get_or_init(|| Runtime::new().expect("a process that cannot start threads tests nothing"))
+}
+
+/// A server, whom to trust there, and what to show.
+#[derive(Clone)]
+pub struct Client {
+    authority: String,
+    /// Before every path, without a slash at its end.
+    prefix: String,
+    name: ServerName<'static>,
+    roots: Arc<RootCertStore>,
+    certificate: Option<Arc<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>>,
+    token: Option<String>,
+    protocol: Protocol,
+}
+
+/// A whole answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Answer {
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// The body as JSON; `null` when it is none.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The body as JSON, when the status is a success.
+    ///
+    /// # Errors
+    /// Another status; the message has the body.
+    pub fn success(&self) -> Result<Value> {
+        if !self.status.is_success() {
+            bail!("{}: {}", self.status, self.text());
+        }
+        Ok(self.json())
+    }
+}
+
+impl Client {
+    /// Trusts `ca_pem` only, and shows nothing. Speaks HTTP/1.1.
+    ///
+    /// # Errors
+    /// `url` is no https URL, or `ca_pem` holds no certificate.
+    pub fn new(url: &str, ca_pem: &str) -> Result<Self> {
+        let uri: ::http::Uri = url.parse().with_context(|| format!("'{url}' is no URL"))?;
+        let authority = uri.authority().with_context(|| format!("'{url}' names no host"))?;
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
+            roots.add(certificate.context("an authority is not PEM")?)?;
+        }
+        let host = authority.host().trim_matches(['[', ']']).to_owned();
+        Ok(Self {
+            authority: match authority.port() {
+                Some(_) => authority.to_string(),
+                None => format!("{authority}:443"),
+            },
+            prefix: uri.path().trim_end_matches('/').to_owned(),
+            name: ServerName::try_from(host).context("the host is no name")?,
+            roots: Arc::new(roots),
+            certificate: None,
+            token: None,
+            protocol: Protocol::Http1,
+        })
+    }
+
+    /// As whoever the kubeconfig is for.
+    ///
+    /// # Errors
+    /// As [`Client::new`]; or its certificate cannot be read.
+    pub fn of(kubeconfig: &Kubeconfig) -> Result<Self> {
+        let mut client = Self::new(&kubeconfig.server, &kubeconfig.ca_pem)?;
+        client.token.clone_from(&kubeconfig.token);
+        if let Some((certificate, key)) = &kubeconfig.certificate {
+            let chain = CertificateDer::pem_slice_iter(certificate.as_bytes());
+            let chain = chain.collect::<Result<Vec<_>, _>>().context("certificate")?;
+            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).context("client key")?;
+            client.certificate = Some(Arc::new((chain, key)));
+        }
+        Ok(client)
+    }
+
+    /// Shows a bearer token.
+    #[must_use]
+    pub fn bearer(&self, token: &str) -> Self {
+        Self { token: Some(token.to_owned()), ..self.clone() }
+    }
+
+    /// Speaks `protocol` from now on.
+    #[must_use]
+    pub fn over(&self, protocol: Protocol) -> Self {
+        Self { protocol, ..self.clone() }
+    }
+
+    /// `/prefix` of its URL, which raw requests must write themselves.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// # Errors
+    /// No answer came.
+    pub fn get(&self, path: &str) -> Result<Answer> {
+        self.call(Method::GET, path, Bytes::new())
+    }
+
+    /// # Errors
+    /// No answer came.
+    pub fn delete(&self, path: &str) -> Result<Answer> {
+        self.call(Method::DELETE, path, Bytes::new())
+    }
+
+    /// # Errors
+    /// No answer came.
+    pub fn post(&self, path: &str, body: &Value) -> Result<Answer> {
+        self.call(Method::POST, path, Bytes::from(body.to_string()))
+    }
+
+    /// # Errors
+    /// No answer came.
+    pub fn put(&self, path: &str, body: &Value) -> Result<Answer> {
+        self.call(Method::PUT, path, Bytes::from(body.to_string()))
+    }
+
+    /// One request with a JSON body, on a connection of its own.
+    ///
+    /// # Errors
+    /// No answer came.
+    pub fn call(&self, method: Method, path: &str, body: impl Into<Bytes>) -> Result<Answer> {
+        let body = body.into();
+        let mut request = Request::builder().method(method).uri(path);
+        if !body.is_empty() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        self.send(request.body(Full::new(body).boxed_unsync())?)
+    }
+
+    /// One request, on a connection of its own. Its URI is a path.
+    ///
+    /// # Errors
+    /// No answer came.
+    pub fn send(&self, request: Request<Body>) -> Result<Answer> {
+        runtime().block_on(async { self.connect().await?.send(request).await })
+    }
+
+    /// Writes `bytes` on a connection of its own and gives back the answer as it was spelled; of one
+    /// that switches protocols, the head.
+    ///
+    /// # Errors
+    /// No connection came about, or nothing came back.
+    pub fn exchange(&self, bytes: &[u8]) -> Result<String> {
+        let exchange = async {
+            let mut stream = self.over(Protocol::Http1).handshake().await?;
+            // A server that has heard enough may answer and close before all is written.
+            let written = stream.write_all(bytes).await;
+            let _ = stream.flush().await;
+            let mut seen = Vec::new();
+            let mut chunk = vec![0; 16 * 1024];
+            loop {
+                match stream.read(&mut chunk).await {
+                    Ok(0) => break,
+                    Ok(count) => seen.extend_from_slice(&chunk[..count]),
+                    Err(_) if !seen.is_empty() => break,
+                    Err(cause) => return Err(cause).context("nothing came back"),
+                }
+                if is_whole(&seen) {
+                    break;
+                }
+            }
+            if seen.is_empty() {
+                written.context("cannot write the request")?;
+                bail!("the connection was closed without an answer");
+            }
+            Ok(String::from_utf8_lossy(&seen).into_owned())
+        };
+        runtime().block_on(async {
+            tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.context("no answer in time")?
+        })
+    }
+
+    /// A connection for any number of requests.
+    ///
+    /// # Errors
+    /// The server is not there or not trusted.
+    pub async fn connect(&self) -> Result<Connection> {
+        let stream = TokioIo::new(self.handshake().await?);
+        let sender = match self.protocol {
+            Protocol::Http1 => {
+                let (sender, connection) = http1::handshake(stream).await?;
+                tokio::spawn(connection.with_upgrades());
+                Sender::Http1(sender)
+            }
+            Protocol::Http2 => {
+                let (sender, connection) = http2::handshake(TokioExecutor::new(), stream).await?;
+                tokio::spawn(connection);
+                Sender::Http2(sender)
+            }
+        };
+        Ok(Connection { sender, client: self.clone() })
+    }
+
+    async fn handshake(&self) -> Result<TlsStream<TcpStream>> {
+        let tcp = TcpStream::connect(&self.authority)
+            .await
+            .with_context(|| format!("cannot reach '{}'", self.authority))?;
+        tcp.set_nodelay(true)?;
+        let connector = TlsConnector::from(Arc::new(self.tls()?));
+        let stream = connector.connect(self.name.clone(), tcp).await;
+        stream.with_context(|| format!("no TLS with '{}'", self.authority))
+    }
+
+    fn tls(&self) -> Result<ClientConfig> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(Arc::clone(&self.roots));
+        let mut tls = match &self.certificate {
+            Some(pair) => builder.with_client_auth_cert(pair.0.clone(), pair.1.clone_key())?,
+            None => builder.with_no_client_auth(),
+        };
+        tls.alpn_protocols = vec![self.protocol.alpn()];
+        Ok(tls)
+    }
+}
+
+/// Whether an answer of HTTP/1.1 is complete, as far as its head says how long it is.
+fn is_whole(seen: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(seen);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    if head.starts_with("HTTP/1.1 101") {
+        return true;
+    }
+    let value = |name: &str| {
+        let mut headers = head.lines().filter_map(|line| line.split_once(':'));
+        headers.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    };
+    match value("content-length").and_then(|length| length.parse::<usize>().ok()) {
+        Some(length) => body.len() >= length,
+        None => value("transfer-encoding").is_some() && body.ends_with("0\r\n\r\n"),
+    }
+}
+
+enum Sender {
+    Http1(http1::SendRequest<Body>),
+    Http2(http2::SendRequest<Body>),
+}
+
+/// An open connection; requests go one after the other.
+pub struct Connection {
+    sender: Sender,
+    client: Client,
+}
+
+impl Connection {
+    /// Sends a request and reads the whole answer. Its URI is a path; host and token are added when
+    /// they are not there.
+    ///
+    /// # Errors
+    /// No answer came.
+    pub async fn send(&mut self, request: Request<Body>) -> Result<Answer> {
+        let exchange = async {
+            let response = self.begin(request).await?;
+            let (parts, body) = response.into_parts();
+            let body = body.collect().await.context("the answer broke off")?.to_bytes();
+            Ok(Answer { status: parts.status, headers: parts.headers, body })
+        };
+        tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.context("no answer in time")?
+    }
+
+    /// A GET, and the number of bytes in its answer, which are not kept.
+    ///
+    /// # Errors
+    /// No answer came, or another status than 200.
+    pub async fn measure(&mut self, path: &str) -> Result<usize> {
+        let request = Request::builder().uri(path).body(empty())?;
+        let response = self.begin(request).await?;
+        let status = response.status();
+        let mut body = response.into_body();
+        if status != StatusCode::OK {
+            let text = body.collect().await?.to_bytes();
+            bail!("'{path}' was answered by {status}: {}", String::from_utf8_lossy(&text));
+        }
+        let mut size = 0;
+        while let Some(frame) = body.frame().await {
+            size += frame?.data_ref().map_or(0, Bytes::len);
+        }
+        Ok(size)
+    }
+
+    async fn begin(
+        &mut self,
+        mut request: Request<Body>,
+    ) -> Result<::http::Response<hyper::body::Incoming>> {
+        let client = &self.client;
+        let path = format!("{}{}", client.prefix, request.uri());
+        let headers = request.headers_mut();
+        if let Some(token) = &client.token
+            && !headers.contains_key(AUTHORIZATION)
+        {
+            headers.insert(AUTHORIZATION, HeaderValue::try_from(format!("Bearer {token}"))?);
+        }
+        let response = match &mut self.sender {
+            Sender::Http1(sender) => {
+                if !headers.contains_key(HOST) {
+                    headers.insert(HOST, HeaderValue::try_from(&client.authority)?);
+                }
+                *request.uri_mut() = path.parse()?;
+                sender.ready().await?;
+                sender.send_request(request).await
+            }
+            Sender::Http2(sender) => {
+                *request.uri_mut() = format!("https://{}{path}", client.authority).parse()?;
+                *request.version_mut() = Version::HTTP_2;
+                sender.ready().await?;
+                sender.send_request(request).await
+            }
+        };
+        response.context("no answer")
+    }
+}
+
+/// No body.
+#[must_use]
+pub fn empty() -> Body {
+    Full::new(Bytes::new()).boxed_unsync()
+}
+
+/// A body with trailers after it. Over HTTP/1.1 they are only sent when announced.
+#[must_use]
+pub fn with_trailers(bytes: impl Into<Bytes>, trailers: HeaderMap) -> Body {
+    Full::new(bytes.into()).with_trailers(async { Some(Ok(trailers)) }).boxed_unsync()
+}

@@ -1,0 +1,166 @@
+//! Runs `kubectl` with one kubeconfig and keeps what it said.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use testbed::{Binaries, Process, Program};
+
+/// `kubectl` as one user of one cluster.
+#[derive(Clone, Debug)]
+pub struct Kubectl {
+    program: PathBuf,
+    kubeconfig: PathBuf,
+    /// Caches go here; also where temporary files of the test may.
+    home: PathBuf,
+    environment: Vec<(OsString, OsString)>,
+}
+
+/// How a program ended and what it said.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The command, for messages.
+    pub command: String,
+    pub success: bool,
+    /// The exit code; -1 when a signal ended it.
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Outcome {
+    pub(crate) fn of(command: String, output: Output) -> Self {
+        Self {
+            command,
+            success: output.status.success(),
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// What it printed.
+    ///
+    /// # Errors
+    /// It failed; the message has everything it said.
+    pub fn succeeded(self) -> Result<String> {
+        if self.success {
+            return Ok(self.stdout);
+        }
+        bail!("`{}` ended with {}: {}{}", self.command, self.code, self.stderr, self.stdout)
+    }
+
+    /// What it complained about.
+    ///
+    /// # Errors
+    /// It did not fail.
+    pub fn refused(self) -> Result<String> {
+        if self.success {
+            bail!("`{}` should have failed and printed: {}", self.command, self.stdout);
+        }
+        Ok(self.stderr)
+    }
+}
+
+impl Kubectl {
+    /// `home` is a folder for its caches.
+    ///
+    /// # Errors
+    /// `kubectl` has not been built.
+    pub fn new(kubeconfig: &Path, home: &Path) -> Result<Self> {
+        Ok(Self {
+            program: Binaries::locate().path(Program::Kubectl)?,
+            kubeconfig: kubeconfig.to_owned(),
+            home: home.to_owned(),
+            environment: Vec::new(),
+        })
+    }
+
+    /// With one more environment variable.
+    #[must_use]
+    pub fn with_env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// The command, not yet run.
+    #[must_use]
+    pub fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(arguments)
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("HOME", &self.home)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// It cannot be started. A failure that it reports itself is an [`Outcome`].
+    pub fn run(&self, arguments: &[&str]) -> Result<Outcome> {
+        let output = self.command(arguments).output().context("cannot start kubectl")?;
+        Ok(Outcome::of(format!("kubectl {}", arguments.join(" ")), output))
+    }
+
+    /// What it prints.
+    ///
+    /// # Errors
+    /// It fails.
+    pub fn succeed(&self, arguments: &[&str]) -> Result<String> {
+        self.run(arguments)?.succeeded()
+    }
+
+    /// What it complains about.
+    ///
+    /// # Errors
+    /// It does not fail.
+    pub fn refuse(&self, arguments: &[&str]) -> Result<String> {
+        self.run(arguments)?.refused()
+    }
+
+    /// What it prints, with `-o json` added.
+    ///
+    /// # Errors
+    /// It fails, or prints no JSON.
+    pub fn json(&self, arguments: &[&str]) -> Result<Value> {
+        let mut all = arguments.to_vec();
+        all.extend(["-o", "json"]);
+        let text = self.succeed(&all)?;
+        serde_json::from_str(&text).with_context(|| format!("kubectl {} is no JSON", all.join(" ")))
+    }
+
+    /// Applies objects.
+    ///
+    /// # Errors
+    /// It fails.
+    pub fn apply(&self, objects: &[Value]) -> Result<String> {
+        self.with_file(objects, &["apply", "-f"])
+    }
+
+    /// Runs `arguments` with the name of a file that holds `objects` at the end.
+    ///
+    /// # Errors
+    /// It fails.
+    pub fn with_file(&self, objects: &[Value], arguments: &[&str]) -> Result<String> {
+        let documents: Vec<String> = objects.iter().map(Value::to_string).collect();
+        let file = tempfile::Builder::new().suffix(".yaml").tempfile_in(&self.home)?;
+        std::fs::write(file.path(), documents.join("\n---\n"))?;
+        let name = file.path().to_str().context("the temporary folder's name is no text")?;
+        let mut all = arguments.to_vec();
+        all.push(name);
+        self.succeed(&all)
+    }
+
+    /// Starts it in the background, with its output in a file; it ends with the value.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(&self, arguments: &[&str], log: &Path) -> Result<Process> {
+        Ok(Process::start("kubectl", &self.command(arguments), log)?)
+    }
+}

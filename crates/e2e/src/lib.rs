@@ -1,0 +1,33 @@
+//! Harness of the system tests: starts our binaries as processes beside real components and looks at
+//! them from outside, as people and clusters do. Nothing of the product is linked here.
+//!
+//! The tests are in `tests/`, one file per journey; the measurements in `src/bin/bench.rs`. Start
+//! reading at [`Server`], then [`journey`].
+
+pub mod agent;
+pub mod cli;
+pub mod http;
+pub mod journey;
+pub mod kubeconfig;
+pub mod kubectl;
+pub mod manifest;
+pub mod measure;
+pub mod programs;
+pub mod recorder;
+pub mod server;
+pub mod sim;
+pub mod snapshot;
+pub mod wait;
+pub mod world;
+
+pub use agent::Agent;
+pub use cli::Cli;
+pub use http::{Answer, Client, Protocol};
+pub use kubeconfig::Kubeconfig;
+pub use kubectl::{Kubectl, Outcome};
+pub use manifest::Manifest;
+pub use recorder::Recorder;
+pub use server::Server;
+pub use sim::Sim;
+pub use wait::{eventually, poll_until};
+pub use world::Shared;

@@ -1,0 +1,168 @@
+//! Measurements of the release binaries from outside: numbers with their targets, as a table.
+//!
+//! A missed target is shown, not an error; a measurement that cannot be made is one. Each module
+//! below measures one thing.
+
+pub mod fleet;
+pub mod proxy;
+pub mod start;
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::poll_until;
+
+/// Memory is settled when it has stayed within [`SETTLED_RATIO`] for this many looks.
+const SETTLED_LOOKS: usize = 8;
+const SETTLED_INTERVAL: Duration = Duration::from_millis(500);
+const SETTLED_TIMEOUT: Duration = Duration::from_secs(60);
+const SETTLED_RATIO: f64 = 1.02;
+/// The kernel's unit of processor time; the same on every Linux machine of today.
+const TICKS_PER_SECOND: f64 = 100.0;
+const MEGABYTE: f64 = 1024.0 * 1024.0;
+
+/// What a number is held against.
+#[derive(Clone, Copy, Debug)]
+pub enum Target {
+    AtMost(f64),
+    AtLeast(f64),
+    /// Shown to understand the others.
+    Context,
+}
+
+/// One number.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub what: String,
+    pub value: f64,
+    pub unit: &'static str,
+    pub target: Target,
+    /// How it came about: how often, of how many, beside what.
+    pub note: String,
+}
+
+impl Row {
+    #[must_use]
+    pub fn new(what: impl Into<String>, value: f64, unit: &'static str, target: Target) -> Self {
+        Self { what: what.into(), value, unit, target, note: String::new() }
+    }
+
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.note = note.into();
+        self
+    }
+
+    fn cells(&self) -> [String; 5] {
+        let (target, ratio, missed) = match self.target {
+            Target::AtMost(limit) => {
+                (format!("≤ {limit} {}", self.unit), self.value / limit, self.value > limit)
+            }
+            Target::AtLeast(limit) => {
+                (format!("≥ {limit} {}", self.unit), self.value / limit, self.value < limit)
+            }
+            Target::Context => (String::new(), 0.0, false),
+        };
+        let ratio = match self.target {
+            Target::Context => String::new(),
+            _ => format!("{ratio:.2}{}", if missed { " **missed**" } else { "" }),
+        };
+        let value = format!("{} {}", rounded(self.value), self.unit);
+        [self.what.clone(), value, target, ratio, self.note.clone()]
+    }
+}
+
+fn rounded(value: f64) -> String {
+    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}
+
+/// The rows as a Markdown table.
+#[must_use]
+pub fn table(rows: &[Row]) -> String {
+    let head = ["measurement", "value", "target", "value / target", "how"].map(str::to_owned);
+    let mut lines = vec![head, [(); 5].map(|()| "---".to_owned())];
+    lines.extend(rows.iter().map(Row::cells));
+    let mut text = String::new();
+    for cells in lines {
+        writeln!(text, "| {} |", cells.join(" | ")).expect("a string takes everything");
+    }
+    text
+}
+
+/// Durations of the same thing, measured again and again.
+#[derive(Clone, Debug, Default)]
+pub struct Samples(Vec<Duration>);
+
+impl Samples {
+    pub fn push(&mut self, sample: Duration) {
+        self.0.push(sample);
+    }
+
+    /// The value that `percent` of the samples do not exceed, in milliseconds.
+    #[must_use]
+    pub fn percentile(&self, percent: usize) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let rank = (sorted.len() * percent).div_ceil(100).max(1) - 1;
+        sorted.get(rank).map_or(f64::NAN, |sample| sample.as_secs_f64() * 1e3)
+    }
+
+    #[must_use]
+    pub fn median(&self) -> f64 {
+        self.percentile(50)
+    }
+}
+
+/// Resident memory of a process in megabytes, once it has stopped changing.
+///
+/// # Errors
+/// The process is gone, or its memory keeps changing.
+pub fn settled_memory(process: u32) -> Result<f64> {
+    let mut seen = Vec::new();
+    poll_until(SETTLED_TIMEOUT, SETTLED_INTERVAL, || {
+        seen.push(memory(process)?);
+        let last = &seen[seen.len().saturating_sub(SETTLED_LOOKS)..];
+        let (low, high) = last
+            .iter()
+            .fold((f64::MAX, 0.0_f64), |(low, high), one| (low.min(*one), high.max(*one)));
+        anyhow::ensure!(
+            last.len() == SETTLED_LOOKS && high <= low * SETTLED_RATIO,
+            "memory still changes: {last:?}"
+        );
+        Ok(high)
+    })
+}
+
+/// Resident memory of a process now, in megabytes.
+///
+/// # Errors
+/// The process is gone.
+pub fn memory(process: u32) -> Result<f64> {
+    let path = format!("/proc/{process}/status");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read '{path}'"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next());
+    let kilobytes: f64 = kilobytes.context("no resident memory")?.parse()?;
+    Ok(kilobytes * 1024.0 / MEGABYTE)
+}
+
+/// Time on processors that a process has used so far, in seconds.
+///
+/// # Errors
+/// The process is gone.
+pub fn processor_time(process: u32) -> Result<f64> {
+    let path = format!("/proc/{process}/stat");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read '{path}'"))?;
+    // The second field is the program's name in parentheses and may itself hold some.
+    let (_, fields) = text.rsplit_once(") ").context("a line of another form")?;
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let ticks = |index: usize| -> Result<f64> {
+        Ok(fields.get(index).context("a line of another form")?.parse()?)
+    };
+    Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+}
+
+#[cfg(test)]
+mod tests;

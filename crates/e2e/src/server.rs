@@ -1,0 +1,246 @@
+//! `drover server` as a process with a data folder of its own, on a free port that it keeps over
+//! restarts.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testbed::Process;
+
+use crate::{Client, Kubeconfig, Kubectl, poll_until, programs};
+
+/// Password of the user `admin` of every server here.
+pub const ADMIN_PASSWORD: &str = "only-for-system-tests";
+/// A debug build on a busy machine.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Short, because starts are measured with it.
+const READY_INTERVAL: Duration = Duration::from_millis(2);
+const SERVER_FILE: &str = "server.json";
+
+/// How to start a [`Server`].
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// More flags.
+    pub flags: Vec<String>,
+    /// More environment.
+    pub environment: Vec<(String, String)>,
+}
+
+/// A running server. Dropping it kills the process and removes the data.
+#[derive(Debug)]
+pub struct Server {
+    process: Option<Process>,
+    folder: TempDir,
+    options: Options,
+    url: String,
+    ca_pem: String,
+    ready_after: Duration,
+    starts: u32,
+}
+
+impl Server {
+    /// Starts one with new data and waits until it is ready.
+    ///
+    /// # Errors
+    /// It ends or is not ready in time; the message has the end of its log.
+    pub fn start() -> Result<Self> {
+        Self::start_with(Options::default())
+    }
+
+    /// As [`Server::start`].
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_with(options: Options) -> Result<Self> {
+        let mut server = Self {
+            process: None,
+            folder: tempfile::tempdir()?,
+            options,
+            url: String::new(),
+            ca_pem: String::new(),
+            ready_after: Duration::ZERO,
+            starts: 0,
+        };
+        server.launch()?;
+        Ok(server)
+    }
+
+    /// The command of a server with its data in `data`.
+    ///
+    /// # Errors
+    /// The binary is missing.
+    pub fn command(data: &Path, listen: &str) -> Result<Command> {
+        let mut command = Command::new(programs::drover()?);
+        command
+            .args(["server", "--listen", listen, "--data-dir"])
+            .arg(data)
+            .env("DROVER_BOOTSTRAP_PASSWORD", ADMIN_PASSWORD)
+            .env("HOME", data.parent().unwrap_or(data));
+        Ok(command)
+    }
+
+    fn launch(&mut self) -> Result<()> {
+        let listen = match self.url.rsplit_once(':') {
+            Some((_, port)) => format!("127.0.0.1:{port}"),
+            None => "127.0.0.1:0".to_owned(),
+        };
+        let mut command = Self::command(&self.data_dir(), &listen)?;
+        command.args(&self.options.flags);
+        command.envs(self.options.environment.iter().map(|(name, value)| (name, value)));
+        self.starts += 1;
+        let log = self.folder.path().join(format!("server-{}.log", self.starts));
+        let since = Instant::now();
+        let mut process = Process::start("drover server", &command, &log)?;
+        let ready = poll_until(READY_TIMEOUT, READY_INTERVAL, || {
+            if let Some(status) = process.ended() {
+                return Ok(Err(status));
+            }
+            self.look().map(Ok)
+        });
+        match ready {
+            Ok(Ok(())) => self.ready_after = since.elapsed(),
+            Ok(Err(status)) => bail!("the server ended ({status}):\n{}", process.log_tail()),
+            Err(last) => bail!("the server is not ready: {last:#}\n{}", process.log_tail()),
+        }
+        self.process = Some(process);
+        Ok(())
+    }
+
+    /// Ready when it answers so at the URL that it wrote.
+    fn look(&mut self) -> Result<()> {
+        if self.url.is_empty() {
+            let text =
+                std::fs::read(self.data_dir().join(SERVER_FILE)).context("no server.json")?;
+            let file: Value = serde_json::from_slice(&text).context("server.json")?;
+            let ca_pem = std::fs::read_to_string(self.data_dir().join("ca.pem"))?;
+            let url = file["url"].as_str().context("server.json names no URL")?;
+            self.ca_pem = ca_pem;
+            url.clone_into(&mut self.url);
+        }
+        let answer = self.anyone()?.get("/readyz")?;
+        if answer.status != 200 {
+            bail!("/readyz says {}: {}", answer.status, answer.text());
+        }
+        Ok(())
+    }
+
+    /// Ends it as a crash or power cut would.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.end();
+        }
+    }
+
+    /// Starts it again with the same data, flags and port, and says how long it took until ready.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn restart(&mut self) -> Result<Duration> {
+        self.kill();
+        self.launch()?;
+        Ok(self.ready_after)
+    }
+
+    /// How long the last start took, from the process to the first 200 of `/readyz`.
+    #[must_use]
+    pub fn ready_after(&self) -> Duration {
+        self.ready_after
+    }
+
+    /// `https://HOST:PORT`, as `server.json` says.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    #[must_use]
+    pub fn ca_pem(&self) -> &str {
+        &self.ca_pem
+    }
+
+    #[must_use]
+    pub fn ca_file(&self) -> PathBuf {
+        self.data_dir().join("ca.pem")
+    }
+
+    #[must_use]
+    pub fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// A folder that goes with the server, for files of the test.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Id of the process.
+    #[must_use]
+    pub fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// Whether the process has not ended by itself.
+    pub fn is_running(&mut self) -> bool {
+        self.process.as_mut().is_some_and(|process| process.ended().is_none())
+    }
+
+    /// The end of its log.
+    #[must_use]
+    pub fn log_tail(&self) -> String {
+        self.process.as_ref().map(Process::log_tail).unwrap_or_default()
+    }
+
+    /// All it has logged since the last start.
+    #[must_use]
+    pub fn log(&self) -> String {
+        let process = self.process.as_ref();
+        let text = process.and_then(|process| std::fs::read(process.log()).ok());
+        String::from_utf8_lossy(&text.unwrap_or_default()).into_owned()
+    }
+
+    /// A client that shows nothing.
+    ///
+    /// # Errors
+    /// The server's URL or authority cannot be read.
+    pub fn anyone(&self) -> Result<Client> {
+        Client::new(&self.url, &self.ca_pem)
+    }
+
+    /// A client with the token of `admin.kubeconfig`.
+    ///
+    /// # Errors
+    /// That file cannot be read.
+    pub fn admin(&self) -> Result<Client> {
+        Client::of(&Kubeconfig::read(&self.admin_kubeconfig())?)
+    }
+
+    /// The file the server writes for its administrator.
+    #[must_use]
+    pub fn admin_kubeconfig(&self) -> PathBuf {
+        self.data_dir().join("admin.kubeconfig")
+    }
+
+    /// `kubectl` on the management API, as administrator.
+    ///
+    /// # Errors
+    /// `kubectl` has not been built.
+    pub fn kubectl(&self) -> Result<Kubectl> {
+        Kubectl::new(&self.admin_kubeconfig(), self.folder.path())
+    }
+
+    /// Logs in with a password; gives the token.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub fn login(&self, user: &str, password: &str) -> Result<String> {
+        let path = "/v3-public/localProviders/local?action=login";
+        let body = json!({"username": user, "password": password});
+        let answer = self.anyone()?.post(path, &body)?.success()?;
+        let token = answer["token"].as_str();
+        token.map(str::to_owned).with_context(|| format!("no token in the answer: {answer}"))
+    }
+}

@@ -1,0 +1,120 @@
+//! `drover sim` as a process.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+use testbed::Process;
+
+use crate::{Client, Kubeconfig, Kubectl, poll_until, programs};
+
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+const READY_INTERVAL: Duration = Duration::from_millis(5);
+
+/// A running simulator. Dropping it kills it, and the kernel its children.
+#[derive(Debug)]
+pub struct Sim {
+    process: Process,
+    folder: TempDir,
+}
+
+impl Sim {
+    /// Starts one and waits until all its clusters are ready. `flags`: such as `--nodes 3`.
+    ///
+    /// # Errors
+    /// It ends or is not ready in time.
+    pub fn start(flags: &[&str]) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let log = folder.path().join("sim.log");
+        let command = Self::command(folder.path(), flags)?;
+        let process = Process::start("drover sim", &command, &log)?;
+        let mut sim = Self { process, folder };
+        let ready = poll_until(READY_TIMEOUT, READY_INTERVAL, || {
+            if let Some(status) = sim.process.ended() {
+                return Ok(Some(status));
+            }
+            sim.look().map(|()| None)
+        });
+        match ready {
+            Ok(None) => Ok(sim),
+            Ok(Some(status)) => {
+                bail!("the simulator ended ({status}):\n{}", sim.process.log_tail())
+            }
+            Err(last) => {
+                bail!("the simulator is not ready: {last:#}\n{}", sim.process.log_tail())
+            }
+        }
+    }
+
+    fn command(folder: &Path, flags: &[&str]) -> Result<Command> {
+        let mut command = Command::new(programs::drover()?);
+        command
+            .args(["sim", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(folder.join("data"))
+            .args(flags)
+            .env("HOME", folder);
+        Ok(command)
+    }
+
+    fn look(&self) -> Result<()> {
+        // Written once the last cluster has its kubeconfig.
+        std::fs::metadata(self.data_dir().join("server.json")).context("no server.json")?;
+        let kubeconfig = Kubeconfig::read(&self.kubeconfig())?;
+        let answer = Client::of(&kubeconfig)?.get("/readyz")?;
+        if answer.status != 200 {
+            bail!("/readyz says {}: {}", answer.status, answer.text());
+        }
+        Ok(())
+    }
+
+    /// Of the administrator of the first cluster.
+    #[must_use]
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.data_dir().join("admin.kubeconfig")
+    }
+
+    /// Every kubeconfig in the data folder, in the order of their names.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn kubeconfigs(&self) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        let entries = std::fs::read_dir(self.data_dir()).context("data of the simulator")?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "kubeconfig") {
+                found.push(path);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    #[must_use]
+    pub fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// # Errors
+    /// `kubectl` has not been built.
+    pub fn kubectl(&self) -> Result<Kubectl> {
+        Kubectl::new(&self.kubeconfig(), self.folder.path())
+    }
+
+    #[must_use]
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Ends it as a crash would.
+    pub fn kill(&mut self) {
+        self.process.end();
+    }
+
+    #[must_use]
+    pub fn log_tail(&self) -> String {
+        self.process.log_tail()
+    }
+}

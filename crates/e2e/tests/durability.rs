@@ -1,0 +1,125 @@
+//! A server that is killed while it works: nothing acknowledged is lost, it is back at once, and so
+//! is the agent, with nobody touching the downstream cluster.
+
+#![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use e2e::journey::{self, Target};
+use e2e::{Cli, Client, Server, eventually, poll_until};
+use serde_json::json;
+use testbed::RealCluster;
+
+const ROUNDS: usize = 5;
+const WRITERS: usize = 4;
+/// Acknowledged in each round before the server is killed.
+const WRITES_PER_ROUND: usize = 60;
+/// From the process to the first 200 of `/readyz`; the best round, for a busy machine.
+const READY_MAX: Duration = Duration::from_secs(1);
+const NAMESPACE: &str = "/api/v1/namespaces/durability";
+
+/// Creates ConfigMaps until `stop`, and keeps the names that the server acknowledged.
+fn write(
+    writer: usize,
+    round: usize,
+    client: &Client,
+    stop: &AtomicBool,
+    kept: &Mutex<BTreeSet<String>>,
+) {
+    for number in 0.. {
+        let name = format!("round-{round}-writer-{writer}-{number}");
+        let body = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name}, "data": {"payload": "x".repeat(500)},
+        });
+        let answer = client.post(&format!("{NAMESPACE}/configmaps"), &body);
+        if answer.is_ok_and(|answer| answer.status == 201) {
+            kept.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
+        }
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+    }
+}
+
+fn stored(server: &Server) -> Result<BTreeSet<String>> {
+    let list = server.admin()?.get(&format!("{NAMESPACE}/configmaps"))?.success()?;
+    let items = list["items"].as_array().cloned().unwrap_or_default();
+    Ok(items
+        .iter()
+        .filter_map(|item| item["metadata"]["name"].as_str().map(str::to_owned))
+        .collect())
+}
+
+#[test]
+fn a_server_killed_five_times_under_writes_loses_nothing_and_its_agent_returns() {
+    let cluster = RealCluster::start().unwrap();
+    let target = Target::of(&cluster).unwrap();
+    let mut server = Server::start().unwrap();
+    let cli = Cli::admin(&server).unwrap();
+    let mut imported = journey::import(&server, &cli, "lasting", &target).unwrap();
+    let deployed = ["get", "all,secrets,serviceaccounts", "-n", "cattle-system"];
+    let before = target.kubectl.json(&deployed).unwrap();
+    let namespace = json!({"metadata": {"name": "durability"}});
+    let created = server.admin().unwrap().post("/api/v1/namespaces", &namespace).unwrap();
+    created.success().unwrap();
+
+    let kept = Mutex::new(BTreeSet::new());
+    let mut starts = Vec::new();
+    for round in 1..=ROUNDS {
+        let stop = AtomicBool::new(false);
+        let before = kept.lock().unwrap().len();
+        let client = server.admin().unwrap();
+        std::thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let (client, stop, kept) = (&client, &stop, &kept);
+                scope.spawn(move || write(writer, round, client, stop, kept));
+            }
+            let enough = poll_until(Duration::from_secs(60), Duration::from_millis(1), || {
+                let written = kept.lock().unwrap().len() - before;
+                if written >= WRITES_PER_ROUND { Ok(()) } else { Err(written) }
+            });
+            // In the middle of their writes.
+            server.kill();
+            stop.store(true, Ordering::Relaxed);
+            enough.expect("the server acknowledges writes");
+        });
+        starts.push(server.restart().unwrap());
+
+        let kept = kept.lock().unwrap();
+        let stored = stored(&server).unwrap();
+        let lost: Vec<_> = kept.difference(&stored).collect();
+        assert!(lost.is_empty(), "round {round}: acknowledged and lost: {lost:?}");
+        eventually("the cluster is active again", || journey::is_active(&server, &imported.id));
+        assert!(imported.agent.is_running(), "{}", imported.agent.log());
+        let through = cli.kubectl("lasting").unwrap();
+        eventually("and answers through Drover", || through.succeed(&["get", "namespaces"]));
+    }
+    println!("ready again after {starts:?}; {} writes kept", kept.lock().unwrap().len());
+    let best = starts.iter().min().unwrap();
+    assert!(*best < READY_MAX, "ready again only after {starts:?}");
+    let after = target.kubectl.json(&deployed).unwrap();
+    assert_eq!(before, after, "something was written downstream");
+}
+
+#[test]
+fn starting_again_keeps_users_logins_and_settings() {
+    let mut server = Server::start().unwrap();
+    let cli = Cli::admin(&server).unwrap();
+    let token = server.login("admin", e2e::server::ADMIN_PASSWORD).unwrap();
+    let users = |server: &Server| -> Result<usize> {
+        let list = server.anyone()?.bearer(&token).get("/v3/users")?.success()?;
+        let users = list["data"].as_array().cloned().unwrap_or_default();
+        ensure!(!users.is_empty(), "{list}");
+        Ok(users.len())
+    };
+    let before = users(&server).unwrap();
+    server.restart().unwrap();
+    assert_eq!(users(&server).unwrap(), before);
+    cli.succeed(&["cluster", "ls"]).unwrap();
+    server.login("admin", e2e::server::ADMIN_PASSWORD).unwrap();
+}

@@ -1,0 +1,442 @@
+//! Clumsy and hostile input: a clear error each time, and a server that goes on.
+
+#![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use e2e::journey::{self, MANAGEMENT};
+use e2e::{Cli, Outcome, Server, Shared, Sim, eventually, programs};
+use http::Method;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use testbed::Process;
+
+/// Beyond every limit of a body.
+const HUGE_BYTES: usize = 10 * 1024 * 1024;
+const DEPTH: usize = 10_000;
+const LOGIN: &str = "/v3-public/localProviders/local?action=login";
+
+struct World {
+    server: Server,
+    cli: Cli,
+    sim: Sim,
+}
+
+static WORLD: Shared<World> = Shared::new();
+
+fn world() -> Arc<World> {
+    WORLD.get(|| {
+        let server = Server::start()?;
+        let cli = Cli::admin(&server)?;
+        let sim = Sim::start(&[])?;
+        Ok(World { server, cli, sim })
+    })
+}
+
+impl World {
+    /// A new cluster that nobody joined, and its registration token.
+    fn cluster(&self, name: &str) -> (String, String) {
+        let id = journey::create_cluster(&self.server, name).unwrap();
+        let token = eventually("the cluster has a registration token", || {
+            journey::registration_token(&self.server, &id)
+        });
+        let secret = token["status"]["token"].as_str().unwrap().to_owned();
+        (id, secret)
+    }
+
+    /// Knocks at the tunnel's door with a key of its own; gives status and body.
+    fn register(&self, token: &str, key_seed: &str) -> (u16, Value) {
+        let key: [u8; 32] = Sha256::digest(key_seed).into();
+        let text = format!(
+            "GET /v3/connect/register HTTP/1.1\r\nHost: drover\r\nConnection: Upgrade\r\n\
+             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nX-Drover-Tunnel-Version: 1\r\n\
+             X-Drover-Tunnel-Key: {}\r\nX-Drover-Tunnel-Instance: test\r\n\
+             X-Drover-Tunnel-Public-Key: {}\r\nX-API-Tunnel-Token: {token}\r\n\r\n",
+            hex(&Sha256::digest(key)),
+            STANDARD.encode(key),
+        );
+        let answer = self.server.anyone().unwrap().exchange(text.as_bytes()).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = answer.find('{').map(|at| &answer[at..]).unwrap_or_default();
+        let end = body.rfind('}').map_or(0, |at| at + 1);
+        (status, serde_json::from_str(&body[..end]).unwrap_or_default())
+    }
+
+    /// An agent as a person would start it by hand.
+    fn agent(&self, name: &str, token: &str, checksum: &str) -> Process {
+        let mut command = std::process::Command::new(programs::drover().unwrap());
+        let home = self.server.folder().join(name);
+        std::fs::create_dir(&home).unwrap();
+        command
+            .args(["agent", "cluster", "--server", self.server.url(), "--token", token])
+            .args(["--ca-checksum", checksum, "--kubeconfig"])
+            .arg(self.sim.kubeconfig())
+            .env("HOME", &home);
+        Process::start("drover agent", &command, &home.join("agent.log")).unwrap()
+    }
+
+    fn checksum(&self) -> String {
+        let pem = self.server.ca_pem().trim_end().to_owned() + "\n";
+        hex(&Sha256::digest(pem))
+    }
+
+    fn still_works(&self) {
+        let answer = self.server.anyone().unwrap().get("/readyz").unwrap();
+        assert_eq!(answer.status, 200, "{}", self.server.log_tail());
+        let log = self.server.log();
+        assert!(!log.contains("panicked"), "{log}");
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes everything");
+        text
+    })
+}
+
+/// Waits until the log of an agent says one of `words`.
+fn says(agent: &Process, words: &[&str]) -> String {
+    eventually("the agent says what is wrong", || -> Result<String> {
+        let text = std::fs::read_to_string(agent.log())?;
+        ensure!(words.iter().any(|word| text.contains(word)), "{text}");
+        Ok(text)
+    })
+}
+
+fn assert_refusal(answer: &(u16, Value), code: u16, reason: &str) {
+    let (status, body) = answer;
+    assert_eq!((*status, &body["reason"]), (code, &json!(reason)), "{body}");
+    let message = body["message"].as_str().unwrap_or_default();
+    assert!(message.len() > 10 && !message.ends_with('.'), "{body}");
+}
+
+#[test]
+fn a_wrong_registration_token_lets_nobody_in_and_the_agent_says_so() {
+    let world = world();
+    assert_refusal(&world.register("wrong", "one"), 401, "TokenUnknown");
+    let agent = world.agent("wrong-token", "wrong", &world.checksum());
+    let text = says(&agent, &["token"]);
+    assert!(!text.contains("panicked"), "{text}");
+    world.still_works();
+}
+
+#[test]
+fn an_expired_registration_token_lets_nobody_in() {
+    let world = world();
+    let (id, secret) = world.cluster("expired");
+    let name = journey::registration_token(&world.server, &id).unwrap();
+    let name = name["metadata"]["name"].as_str().unwrap().to_owned();
+    let patch = json!({"status": {"expiresAt": "2020-01-01T00:00:00Z"}}).to_string();
+    let arguments = [
+        "patch",
+        "clusterregistrationtokens.management.cattle.io",
+        &name,
+        "-n",
+        &id,
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        &patch,
+    ];
+    world.server.kubectl().unwrap().succeed(&arguments).unwrap();
+    eventually("the token has expired", || -> Result<()> {
+        let (status, body) = world.register(&secret, "late");
+        ensure!(status == 403 && body["reason"] == "TokenExpired", "{status} {body}");
+        Ok(())
+    });
+    let manifest = world.server.anyone().unwrap().get(&format!("/v3/import/{secret}_{id}.yaml"));
+    assert!(manifest.unwrap().status.is_client_error());
+    let (state, message) = journey::state(&world.server, &id).unwrap();
+    assert_ne!(state, "active", "{message}");
+}
+
+#[test]
+fn a_registration_token_that_was_used_lets_no_other_agent_in() {
+    let world = world();
+    let kubeconfig = world.sim.kubeconfig();
+    let kubeconfig = kubeconfig.to_str().unwrap();
+    let import = ["cluster", "import", "joined", "--kubeconfig", kubeconfig];
+    world.cli.succeed(&import).unwrap();
+    let id = journey::cluster_id(&world.server, "joined").unwrap();
+    let token = journey::registration_token(&world.server, &id).unwrap();
+    let secret = token["status"]["token"].as_str().unwrap();
+    assert_refusal(&world.register(secret, "thief"), 403, "TokenUsed");
+    journey::is_active(&world.server, &id).unwrap();
+    world.still_works();
+}
+
+#[test]
+fn a_made_up_import_url_gives_no_manifest() {
+    let world = world();
+    let (id, secret) = world.cluster("guessed");
+    let (_, other) = world.cluster("other");
+    let anyone = world.server.anyone().unwrap();
+    let good = anyone.get(&format!("/v3/import/{secret}_{id}.yaml")).unwrap();
+    assert_eq!(good.status, 200);
+    for path in [
+        format!("/v3/import/{}_{id}.yaml", "b".repeat(54)),
+        format!("/v3/import/{other}_{id}.yaml"),
+        format!("/v3/import/{secret}_{id}"),
+        "/v3/import/..%2f..%2fetc%2fpasswd_local.yaml".to_owned(),
+        "/v3/import/%22%0ainjected:%20true_local.yaml".to_owned(),
+        "/v3/import/".to_owned(),
+    ] {
+        let answer = anyone.get(&path).unwrap();
+        assert!(answer.status.is_client_error(), "{path}: {}", answer.status);
+        assert!(!answer.text().contains("kind: Deployment"), "{path}: {}", answer.text());
+    }
+}
+
+#[test]
+fn an_agent_with_the_wrong_checksum_trusts_nobody_and_says_so() {
+    let world = world();
+    let (id, secret) = world.cluster("mistrusted");
+    let agent = world.agent("wrong-checksum", &secret, &"0".repeat(64));
+    let text = says(&agent, &["checksum"]);
+    assert!(text.contains(&world.checksum()) || text.contains(&"0".repeat(64)), "{text}");
+    assert!(!text.contains(&secret), "the token is in the log: {text}");
+    let token = journey::registration_token(&world.server, &id).unwrap();
+    assert!(token["status"]["usedAt"].is_null(), "{token}");
+}
+
+/// A kubeconfig for an address where nobody listens.
+fn unreachable(world: &World) -> PathBuf {
+    let path = world.server.folder().join("unreachable.kubeconfig");
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "it", "user": {"token": "none"}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+    });
+    std::fs::write(&path, text.to_string()).unwrap();
+    path
+}
+
+fn clear(outcome: &Outcome, words: &[&str]) {
+    assert!(!outcome.success, "{outcome:?}");
+    assert!((1..=9).contains(&outcome.code), "not a documented exit code: {outcome:?}");
+    for word in words {
+        assert!(outcome.stderr.contains(word), "no '{word}' in: {}", outcome.stderr);
+    }
+    assert!(!outcome.stderr.contains("panicked"), "{}", outcome.stderr);
+    assert_eq!(outcome.stdout, "", "errors belong on stderr");
+}
+
+#[test]
+fn a_kubeconfig_that_reaches_nothing_imports_nothing() {
+    let world = world();
+    let file = unreachable(&world);
+    let file = file.to_str().unwrap();
+    let outcome = world.cli.run(&["cluster", "import", "dead", "--kubeconfig", file]).unwrap();
+    clear(&outcome, &["127.0.0.1:1"]);
+    assert!(journey::cluster_id(&world.server, "dead").is_err(), "a cluster was left behind");
+
+    let arguments = ["cluster", "import", "dead", "--kubeconfig", "/nowhere/kubeconfig"];
+    clear(&world.cli.run(&arguments).unwrap(), &["/nowhere/kubeconfig"]);
+    let garbage = world.server.folder().join("garbage.kubeconfig");
+    std::fs::write(&garbage, "{{{ not a kubeconfig").unwrap();
+    let arguments = ["cluster", "import", "dead", "--kubeconfig", garbage.to_str().unwrap()];
+    clear(&world.cli.run(&arguments).unwrap(), &["garbage.kubeconfig"]);
+}
+
+#[test]
+fn a_name_is_given_once() {
+    let world = world();
+    world.cluster("taken");
+    let kubeconfig = world.sim.kubeconfig();
+    let arguments = ["cluster", "import", "taken", "--kubeconfig", kubeconfig.to_str().unwrap()];
+    let outcome = world.cli.run(&arguments).unwrap();
+    clear(&outcome, &["taken"]);
+    assert_eq!(outcome.code, 6, "{outcome:?}");
+    journey::cluster_id(&world.server, "taken").expect("still exactly one");
+}
+
+#[test]
+fn names_that_cannot_be_are_refused_with_the_rule() {
+    let world = world();
+    let kubeconfig = world.sim.kubeconfig();
+    let kubeconfig = kubeconfig.to_str().unwrap();
+    let long = "x".repeat(300);
+    for name in ["", "bell\u{7}", "two\nlines", &long] {
+        let arguments = ["cluster", "import", "--kubeconfig", kubeconfig, "--", name];
+        clear(&world.cli.run(&arguments).unwrap(), &["name"]);
+    }
+    let admin = world.server.admin().unwrap();
+    for name in ["Not_A_Name", "a/b", "..", "-", &long] {
+        let body = json!({
+            "apiVersion": "management.cattle.io/v3", "kind": "Cluster",
+            "metadata": {"name": name}, "spec": {},
+        });
+        let answer = admin.post(&format!("{MANAGEMENT}/clusters"), &body).unwrap();
+        assert_eq!(answer.status, 422, "{name}: {}", answer.text());
+        assert_eq!(answer.json()["reason"], "Invalid", "{}", answer.text());
+        assert!(answer.text().contains("metadata.name"), "{}", answer.text());
+    }
+    let answer = admin.post("/v3/clusters", &json!({"name": "bell\u{7}"})).unwrap();
+    assert_eq!(answer.status, 422, "{}", answer.text());
+    world.still_works();
+}
+
+/// Where bodies are read: method, path, and whether a login is shown.
+const BODIES: [(&str, bool); 4] = [
+    ("/api/v1/namespaces/default/configmaps", true),
+    ("/apis/management.cattle.io/v3/clusters", true),
+    ("/v3/clusters", true),
+    (LOGIN, false),
+];
+
+#[test]
+fn a_body_of_ten_megabytes_is_refused_as_too_large() {
+    let world = world();
+    let filling = "x".repeat(HUGE_BYTES);
+    let body = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "huge", "username": "admin",
+        "metadata": {"name": "huge"}, "data": {"filling": filling}, "password": "x",
+    })
+    .to_string();
+    for (path, login) in BODIES {
+        let client = if login { world.server.admin() } else { world.server.anyone() };
+        for protocol in e2e::Protocol::BOTH {
+            let client = client.as_ref().unwrap().over(protocol);
+            let answer = client.call(Method::POST, path, body.clone()).unwrap();
+            assert_eq!(answer.status, 413, "{path} {protocol:?}: {}", answer.text());
+            assert!(!answer.body.is_empty() && answer.body.len() < 4096, "{path}");
+        }
+    }
+    world.still_works();
+}
+
+#[test]
+fn json_ten_thousand_deep_is_refused_as_malformed() {
+    let world = world();
+    let deep = format!("{}1{}", "[".repeat(DEPTH), "]".repeat(DEPTH));
+    let objects = format!("{}1{}", "{\"a\":".repeat(DEPTH), "}".repeat(DEPTH));
+    let inside = format!(
+        "{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{{\"name\":\"deep\"}},\
+         \"data\":{deep},\"name\":{deep},\"username\":{deep},\"password\":\"x\"}}"
+    );
+    for (path, login) in BODIES {
+        let client = if login { world.server.admin() } else { world.server.anyone() };
+        let client = client.unwrap();
+        for body in [&deep, &objects, &inside] {
+            let answer = client.call(Method::POST, path, body.clone()).unwrap();
+            let status = answer.status.as_u16();
+            assert!([400, 422].contains(&status), "{path}: {status} {}", answer.text());
+            assert!(answer.body.len() < 4096, "{path}: the body comes back");
+        }
+    }
+    world.still_works();
+}
+
+#[test]
+fn bodies_that_are_no_json_are_refused_as_malformed() {
+    let world = world();
+    let bodies: [&[u8]; 6] = [b"{", b"null", b"[]", b"\"text\"", b"\xff\xfe\x00", b"{\"a\":1}{"];
+    for (path, login) in BODIES {
+        let client = if login { world.server.admin() } else { world.server.anyone() };
+        let client = client.unwrap();
+        for body in bodies {
+            let answer = client.call(Method::POST, path, body.to_vec()).unwrap();
+            let code = answer.status.as_u16();
+            assert!((400..500).contains(&code), "{path} {body:?}: {code} {}", answer.text());
+            assert!(answer.json().is_object(), "{path} {body:?}: {}", answer.text());
+        }
+    }
+    world.still_works();
+}
+
+#[test]
+fn paths_that_lead_nowhere_are_answered_plainly() {
+    let world = world();
+    let admin = world.server.admin().unwrap();
+    let (id, _) = world.cluster("unconnected");
+    let waiting = admin.get(&format!("/k8s/clusters/{id}/api/v1/nodes")).unwrap();
+    assert_eq!(waiting.status, 503, "{}", waiting.text());
+    assert!(waiting.text().contains("connected"), "{}", waiting.text());
+    for path in [
+        "/k8s/clusters/c-none/api/v1/nodes",
+        "/k8s/clusters/",
+        "/k8s/clusters/../../api/v1/secrets",
+        "/k8s/clusters/%2e%2e/api/v1/secrets",
+        "/v3/nonsense",
+        "/v3/clusters/c-none",
+        "/apis/none.example.com/v1/things",
+        "/nonsense",
+    ] {
+        let answer = admin.get(path).unwrap();
+        assert!(answer.status.is_client_error(), "{path}: {} {}", answer.status, answer.text());
+    }
+    let endless = format!("/v3/clusters/{}", "a".repeat(70_000));
+    if let Ok(answer) = admin.get(&endless) {
+        assert!(answer.status.is_client_error(), "{}", answer.status);
+    }
+    world.still_works();
+}
+
+#[test]
+fn wrong_passwords_are_refused_alike_for_known_and_unknown_users() {
+    let world = world();
+    let anyone = world.server.anyone().unwrap();
+    let attempt = |user: &str| {
+        let body = json!({"username": user, "password": "wrong-password"});
+        anyone.post(LOGIN, &body).unwrap()
+    };
+    let (known, unknown) = (attempt("admin"), attempt("no-such-user"));
+    assert_eq!(known.status, 401, "{}", known.text());
+    assert_eq!((known.status, known.text()), (unknown.status, unknown.text()));
+    assert!(!world.server.log().contains("wrong-password"));
+}
+
+#[test]
+fn a_login_with_the_wrong_authority_sends_no_password() {
+    let world = world();
+    let other = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let file = world.server.folder().join("other.pem");
+    std::fs::write(&file, other.cert.pem()).unwrap();
+    let cli = Cli::new().unwrap();
+    let arguments = [
+        "login",
+        world.server.url(),
+        "--username",
+        "admin",
+        "--password",
+        e2e::server::ADMIN_PASSWORD,
+        "--ca-file",
+        file.to_str().unwrap(),
+    ];
+    clear(&cli.run(&arguments).unwrap(), &["certificate"]);
+}
+
+#[test]
+fn secrets_are_in_no_log() -> Result<()> {
+    let world = world();
+    let (_, secret) = world.cluster("quiet");
+    let token = world.server.login("admin", e2e::server::ADMIN_PASSWORD)?;
+    world.server.anyone()?.bearer(&token).get("/v3/clusters")?.success()?;
+    let key = token.split(':').nth(1).context("a token of another form")?;
+    let log = world.server.log();
+    for hidden in [e2e::server::ADMIN_PASSWORD, key, &secret] {
+        assert!(!log.contains(hidden), "a secret is in the log");
+    }
+    Ok(())
+}
+
+/// A connection that says nothing must not keep others from being served.
+#[test]
+fn silent_connections_do_not_keep_others_waiting() {
+    let world = world();
+    let address = world.server.url().trim_start_matches("https://").to_owned();
+    let held: Vec<_> = (0..200).map(|_| std::net::TcpStream::connect(&address).unwrap()).collect();
+    let since = std::time::Instant::now();
+    world.still_works();
+    assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
+    drop(held);
+}

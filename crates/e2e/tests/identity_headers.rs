@@ -1,0 +1,405 @@
+//! Who asks is decided by Drover alone: whatever a client writes into its headers, the cluster sees
+//! the identity that Drover resolved, or nothing at all. A recorder in front of a real API server
+//! shows what arrives.
+
+#![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use e2e::http::{empty, with_trailers};
+use e2e::journey::{self, Imported, MANAGEMENT, Target};
+use e2e::recorder::Recorded;
+use e2e::{Cli, Client, Protocol, Recorder, Server, Shared, eventually};
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
+use serde_json::json;
+use testbed::RealCluster;
+
+const MEMBER: &str = "ida";
+const TARGET: &str = "system:admin";
+
+struct World {
+    imported: Imported,
+    recorder: Recorder,
+    /// A member of the cluster, without the right to impersonate anybody.
+    member: Client,
+    member_id: String,
+    member_token: String,
+    member_cli: Cli,
+    admin: Cli,
+    server: Server,
+    _cluster: RealCluster,
+}
+
+static WORLD: Shared<World> = Shared::new();
+
+fn world() -> Arc<World> {
+    WORLD.get(|| {
+        let cluster = RealCluster::start()?;
+        let direct = Target::of(&cluster)?;
+        let recorder = Recorder::in_front_of(&direct.downstream)?;
+        let server = Server::start()?;
+        let admin = Cli::admin(&server)?;
+        let target = direct.through(recorder.downstream());
+        let imported = journey::import(&server, &admin, "recorded", &target)?;
+        let role = Some(("cluster-member", "recorded"));
+        let member_cli = journey::user_with_role(&server, &admin, MEMBER, role)?;
+        let member_token = server.login(MEMBER, &format!("password-of-{MEMBER}"))?;
+        let member = server.anyone()?.bearer(&member_token);
+        let users = server.admin()?.get(&format!("{MANAGEMENT}/users"))?.success()?;
+        let users = users["items"].as_array().cloned().unwrap_or_default();
+        let user = users.iter().find(|user| user["username"] == MEMBER).cloned();
+        let member_id = user.unwrap_or_default()["metadata"]["name"].as_str().map(str::to_owned);
+        let member_id = member_id.unwrap_or_default();
+        let world = World {
+            imported,
+            recorder,
+            member,
+            member_id,
+            member_token,
+            member_cli,
+            admin,
+            server,
+            _cluster: cluster,
+        };
+        eventually("the role counts", || world.member.get(&world.path("ready"))?.success());
+        Ok(world)
+    })
+}
+
+impl World {
+    /// A list that members may see, with `mark` to find it by.
+    fn path(&self, mark: &str) -> String {
+        format!("/k8s/clusters/{}/api/v1/nodes?limit=500&mark={mark}-", self.imported.id)
+    }
+
+    fn review_path(&self, mark: &str) -> String {
+        format!(
+            "/k8s/clusters/{}/apis/authentication.k8s.io/v1/selfsubjectreviews?mark={mark}-",
+            self.imported.id
+        )
+    }
+
+    /// All that the cluster may be told about the member, and nothing else.
+    fn expected(&self) -> Vec<(String, String)> {
+        let role = format!("drover:cluster:{}:cluster-member", self.imported.id);
+        let principal = format!("local://{}", self.member_id);
+        [
+            ("impersonate-extra-principalid", principal.as_str()),
+            ("impersonate-extra-username", MEMBER),
+            ("impersonate-group", &role),
+            ("impersonate-group", "system:authenticated"),
+            ("impersonate-group", "system:cattle:authenticated"),
+            ("impersonate-user", &self.member_id),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec()
+    }
+
+    /// A request over HTTP/1.1, head spelled as given: its status and the whole answer.
+    fn spelled(&self, path: &str, lines: &[&str]) -> (u16, String) {
+        let mut text = format!("GET {path} HTTP/1.1\r\nHost: drover\r\n");
+        text.push_str(&format!("Authorization: Bearer {}\r\n", self.member_token));
+        for line in lines {
+            text.push_str(line);
+            text.push_str("\r\n");
+        }
+        if !lines.iter().any(|line| line.starts_with("Connection:")) {
+            text.push_str("Connection: close\r\n");
+        }
+        text.push_str("\r\n");
+        let answer = self.member.exchange(text.as_bytes()).unwrap();
+        (status(&answer), answer)
+    }
+
+    /// The request arrived once and says exactly who the member is.
+    fn arrived_as_the_member(&self, mark: &str) {
+        let seen = self.recorder.only(&format!("mark={mark}-")).unwrap();
+        assert_eq!(seen.identity(), self.expected(), "{mark}");
+        self.keeps_the_token(&seen);
+    }
+
+    fn keeps_the_token(&self, seen: &Recorded) {
+        let all = seen.headers.iter().chain(&seen.trailers);
+        let leaks: Vec<_> = all.filter(|(_, value)| value.contains(&self.member_token)).collect();
+        assert!(leaks.is_empty(), "the person's token reached the cluster in {leaks:?}");
+        assert_eq!(seen.values("authorization").count(), 1);
+    }
+
+    fn did_not_arrive(&self, mark: &str) {
+        let seen = self.recorder.all(&format!("mark={mark}-"));
+        assert!(seen.is_empty(), "{seen:#?}");
+    }
+}
+
+fn status(answer: &str) -> u16 {
+    let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
+    code.unwrap_or_else(|| panic!("no status in: {answer}"))
+}
+
+#[test]
+fn the_cluster_sees_the_user_and_the_groups_of_this_cluster_only() {
+    let world = world();
+    // A role in another cluster says nothing here.
+    journey::create_cluster(&world.server, "elsewhere").unwrap();
+    let grant = ["role", "grant", "cluster-owner", "--cluster", "elsewhere", "--user", MEMBER];
+    world.admin.succeed(&grant).unwrap();
+    let answer = world.member.get(&world.path("baseline")).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    world.arrived_as_the_member("baseline");
+    let revoke = ["role", "revoke", "cluster-owner", "--cluster", "elsewhere", "--user", MEMBER];
+    world.admin.succeed(&revoke).unwrap();
+
+    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let review = world.member.post(&world.review_path("whoami"), &body).unwrap().success().unwrap();
+    let user = &review["status"]["userInfo"];
+    assert_eq!(user["username"], world.member_id, "{review}");
+    let groups = user["groups"].as_array().unwrap();
+    assert!(!groups.contains(&json!("system:masters")), "{review}");
+}
+
+/// Requests that ask for another identity: refused, and they never arrive.
+#[test]
+fn asking_for_another_identity_without_the_right_is_refused_over_http_1() {
+    let world = world();
+    let cases: [(&str, &[&str]); 12] = [
+        ("plain", &["Impersonate-User: system:admin"]),
+        ("groups", &["Impersonate-User: system:admin", "Impersonate-Group: system:masters"]),
+        ("group-only", &["Impersonate-Group: system:masters"]),
+        ("uid", &["Impersonate-User: system:admin", "Impersonate-Uid: 0"]),
+        ("extra", &["Impersonate-User: system:admin", "Impersonate-Extra-Scopes: all"]),
+        ("extra-only", &["Impersonate-Extra-Scopes: all"]),
+        ("odd-case", &["iMPERSONATE-uSER: system:admin"]),
+        ("doubled", &["Impersonate-User: ida", "Impersonate-User: system:admin"]),
+        (
+            "in-connection",
+            &["Impersonate-User: system:admin", "Connection: close, Impersonate-User"],
+        ),
+        (
+            "in-connection-odd",
+            &["Impersonate-User: system:admin", "Connection: close,impersonate-USER "],
+        ),
+        (
+            "role-group",
+            &["Impersonate-User: ida", "Impersonate-Group: drover:cluster:x:cluster-owner"],
+        ),
+        ("empty", &["Impersonate-User:"]),
+    ];
+    for (mark, lines) in cases {
+        let (status, answer) = world.spelled(&world.path(mark), lines);
+        // Whoever asks for several users at once, or for none, asks nothing sensible.
+        let malformed = ["doubled", "group-only", "extra-only", "empty"].contains(&mark);
+        let expected = if malformed { 400 } else { 403 };
+        assert_eq!(status, expected, "{mark}: {answer}");
+        world.did_not_arrive(mark);
+    }
+}
+
+#[test]
+fn headers_that_other_proxies_trust_or_that_name_ours_change_nothing() {
+    let world = world();
+    let cases: [(&str, &[&str]); 8] = [
+        ("remote-user", &["X-Remote-User: system:admin", "X-Remote-Group: system:masters"]),
+        ("remote-extra", &["X-Remote-Extra-Scopes: all", "X-Remote-Uid: 0"]),
+        ("forwarded-user", &["X-Forwarded-User: system:admin"]),
+        ("name-user", &["Connection: close, Impersonate-User"]),
+        ("name-group", &["Connection: close, Impersonate-Group, Authorization"]),
+        ("name-odd", &["Connection: close,impersonate-USER,  IMPERSONATE-group"]),
+        ("tunnel", &["X-API-Tunnel-Token: x", "X-API-Tunnel-Params: e30="]),
+        ("underscore", &["Impersonate_User: system:admin"]),
+    ];
+    for (mark, lines) in cases {
+        let (status, answer) = world.spelled(&world.path(mark), lines);
+        assert_eq!(status, 200, "{mark}: {answer}");
+        world.arrived_as_the_member(mark);
+    }
+}
+
+#[test]
+fn identity_in_trailers_reaches_nobody() {
+    let world = world();
+    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let body = body.to_string();
+    let text = format!(
+        "POST {} HTTP/1.1\r\nHost: drover\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\
+         Trailer: Impersonate-User, Impersonate-Group\r\nConnection: close\r\n\r\n\
+         {:x}\r\n{body}\r\n0\r\nImpersonate-User: {TARGET}\r\nImpersonate-Group: system:masters\r\n\r\n",
+        world.review_path("trailers-h1"),
+        world.member_token,
+        body.len(),
+    );
+    let answer = world.member.exchange(text.as_bytes()).unwrap();
+    assert_eq!(status(&answer), 201, "{answer}");
+    assert!(answer.contains(&world.member_id) && !answer.contains("masters"), "{answer}");
+    world.arrived_as_the_member("trailers-h1");
+
+    let mut trailers = HeaderMap::new();
+    trailers.insert("impersonate-user", HeaderValue::from_static(TARGET));
+    trailers.insert("impersonate-group", HeaderValue::from_static("system:masters"));
+    let request = Request::post(world.review_path("trailers-h2"))
+        .header("content-type", "application/json")
+        .body(with_trailers(body, trailers))
+        .unwrap();
+    let answer = world.member.over(Protocol::Http2).send(request).unwrap();
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    assert!(answer.text().contains(&world.member_id), "{}", answer.text());
+    world.arrived_as_the_member("trailers-h2");
+}
+
+#[test]
+fn http_2_is_held_to_the_same() {
+    let world = world();
+    let client = world.member.over(Protocol::Http2);
+    let send = |mark: &str, headers: &[(&'static str, &str)]| {
+        let mut request = Request::get(world.path(mark)).body(empty()).unwrap();
+        for (name, value) in headers {
+            let name = HeaderName::from_static(name);
+            request.headers_mut().append(name, HeaderValue::from_str(value).unwrap());
+        }
+        client.send(request).unwrap()
+    };
+    let refused: [(&str, &[(&'static str, &str)]); 4] = [
+        ("h2-plain", &[("impersonate-user", TARGET)]),
+        ("h2-groups", &[("impersonate-user", TARGET), ("impersonate-group", "system:masters")]),
+        ("h2-doubled", &[("impersonate-user", "ida"), ("impersonate-user", TARGET)]),
+        ("h2-uid", &[("impersonate-user", TARGET), ("impersonate-uid", "0")]),
+    ];
+    for (mark, headers) in refused {
+        let answer = send(mark, headers);
+        let expected = if mark == "h2-doubled" { 400 } else { 403 };
+        assert_eq!(answer.status, expected, "{mark}: {}", answer.text());
+        world.did_not_arrive(mark);
+    }
+    let ignored: [(&str, &[(&'static str, &str)]); 2] = [
+        ("h2-nothing", &[]),
+        ("h2-remote", &[("x-remote-user", TARGET), ("x-remote-group", "system:masters")]),
+    ];
+    for (mark, headers) in ignored {
+        let answer = send(mark, headers);
+        assert_eq!(answer.status, 200, "{mark}: {}", answer.text());
+        world.arrived_as_the_member(mark);
+    }
+}
+
+#[test]
+fn an_upgrade_is_held_to_the_same() {
+    let world = world();
+    let upgrade = [
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        "Origin: https://drover",
+    ];
+    let with = |more: &[&'static str]| {
+        let mut lines: Vec<&str> = upgrade.to_vec();
+        lines.extend(more);
+        lines
+    };
+    // Watches are also served over WebSockets, which needs no node.
+    let path = |mark: &str| format!("{}&watch=true", world.path(mark));
+
+    let cases: [(&str, &[&str], u16); 5] = [
+        ("ws-good", &["Connection: Upgrade"], 101),
+        (
+            "ws-named",
+            &["Connection: Upgrade, Impersonate-User", "X-Remote-User: system:admin"],
+            101,
+        ),
+        ("ws-plain", &["Connection: Upgrade", "Impersonate-User: system:admin"], 403),
+        (
+            "ws-connection",
+            &["Connection: Upgrade, Impersonate-User", "Impersonate-User: system:admin"],
+            403,
+        ),
+        ("ws-group", &["Connection: Upgrade", "IMPERSONATE-GROUP: system:masters"], 400),
+    ];
+    for (mark, more, expected) in cases {
+        let (status, answer) = world.spelled(&path(mark), &with(more));
+        assert_eq!(status, expected, "{mark}: {answer}");
+        if status == 101 {
+            world.arrived_as_the_member(mark);
+        } else {
+            world.did_not_arrive(mark);
+        }
+    }
+
+    // A token in the subprotocol, as browsers send it, is not passed on either.
+    let token = STANDARD.encode(&world.member_token).replace('=', "");
+    let protocol = format!("Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.{token}");
+    let mut lines = with(&["Connection: Upgrade"]);
+    lines.push(&protocol);
+    world.spelled(&path("ws-protocol"), &lines);
+    for seen in world.recorder.all("mark=ws-protocol-") {
+        let leaks = seen.headers.iter().any(|(_, value)| value.contains(&token));
+        assert!(!leaks, "the person's token reached the cluster: {seen:#?}");
+    }
+}
+
+#[test]
+fn kubectl_as_without_the_right_is_forbidden() {
+    let world = world();
+    let kubectl = world.member_cli.kubectl("recorded").unwrap();
+    // Until kubectl has kept what is served, a refusal reads "unknown", with Kubernetes as with us.
+    kubectl.succeed(&["get", "nodes"]).unwrap();
+    for arguments in [
+        &["get", "nodes", "--as=system:admin"][..],
+        &["get", "nodes", "--as=ida", "--as-group=system:masters"],
+        &["get", "nodes", "--as=nobody"],
+    ] {
+        let refused = kubectl.refuse(arguments).unwrap();
+        assert!(refused.contains("orbidden"), "{arguments:?}: {refused}");
+        assert!(refused.contains("impersonate"), "{arguments:?}: {refused}");
+    }
+}
+
+#[test]
+fn an_administrator_who_impersonates_gets_the_identity_that_drover_resolves() {
+    let world = world();
+    let admin = world.server.admin().unwrap();
+    let request = Request::get(world.path("as-member"))
+        .header("Impersonate-User", &world.member_id)
+        .body(empty())
+        .unwrap();
+    let answer = admin.send(request).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    // As if the member had logged in, but for what only a login knows.
+    let seen = world.recorder.only("mark=as-member-").unwrap();
+    let mut expected = world.expected();
+    expected.retain(|(name, _)| !name.starts_with("impersonate-extra-"));
+    assert_eq!(seen.identity(), expected);
+
+    // Role groups are Drover's to give.
+    let group = format!("drover:cluster:{}:cluster-owner", world.imported.id);
+    let request = Request::get(world.path("as-owner"))
+        .header("Impersonate-User", "nobody")
+        .header("Impersonate-Group", group)
+        .body(empty())
+        .unwrap();
+    let answer = admin.send(request).unwrap();
+    assert_eq!(answer.status, 403, "{}", answer.text());
+    world.did_not_arrive("as-owner");
+
+    let kubectl = world.admin.kubectl("recorded").unwrap();
+    let refused = kubectl.refuse(&["get", "nodes", "--as=nobody"]).unwrap();
+    assert!(refused.contains("User \"nobody\" cannot list resource \"nodes\""), "{refused}");
+}
+
+#[test]
+fn a_request_without_a_login_never_arrives() {
+    let world = world();
+    let anyone = world.server.anyone().unwrap();
+    let check = |mark: &str, client: &Client| -> Result<()> {
+        let answer = client.get(&world.path(mark))?;
+        ensure!(answer.status == 401, "{mark}: {}: {}", answer.status, answer.text());
+        world.did_not_arrive(mark);
+        Ok(())
+    };
+    check("anonymous", &anyone).unwrap();
+    check("garbage", &anyone.bearer("garbage")).unwrap();
+    let name = world.member_token.split(':').next().unwrap();
+    check("wrong-key", &anyone.bearer(&format!("{name}:wrong"))).unwrap();
+    check("no-key", &anyone.bearer(name)).unwrap();
+}

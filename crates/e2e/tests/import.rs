@@ -1,0 +1,324 @@
+//! A cluster that Drover did not make, of real Kubernetes parts: imported, active, and used through
+//! Drover as it is used directly.
+
+#![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use e2e::journey::{self, Imported, MANAGEMENT, Target};
+use e2e::{Cli, Kubectl, Outcome, Server, Shared, eventually};
+use serde_json::{Value, json};
+use testbed::RealCluster;
+
+/// The imported cluster and all that belongs to it.
+struct World {
+    imported: Imported,
+    admin: Cli,
+    server: Server,
+    cluster: RealCluster,
+}
+
+static WORLD: Shared<World> = Shared::new();
+
+fn world() -> Arc<World> {
+    WORLD.get(|| {
+        let cluster = RealCluster::start()?;
+        let target = Target::of(&cluster)?;
+        target.kubectl.apply(&contents())?;
+        let server = Server::start()?;
+        let admin = Cli::admin(&server)?;
+        let imported = journey::import(&server, &admin, "first", &target)?;
+        Ok(World { imported, admin, server, cluster })
+    })
+}
+
+/// A node and a pod on it: the testbed runs no kubelet, so nobody else makes them.
+fn contents() -> Vec<Value> {
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "paper", "labels": {"kubernetes.io/hostname": "paper"}},
+        "status": {
+            "capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+            "allocatable": {"cpu": "3500m", "memory": "7Gi", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True", "reason": "Paper"}],
+        },
+    });
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "resting"},
+        "spec": {"nodeName": "paper", "containers": [{
+            "name": "main", "image": "example.invalid/resting:1",
+            "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}},
+        }]},
+    });
+    vec![node, pod]
+}
+
+impl World {
+    fn directly(&self) -> Kubectl {
+        Kubectl::new(&self.cluster.kubeconfig_path(), self.cluster.folder()).unwrap()
+    }
+
+    fn through_drover(&self) -> Kubectl {
+        self.admin.kubectl(&self.imported.name).unwrap()
+    }
+
+    /// Id of a user by the name typed at login.
+    fn user_id(&self, username: &str) -> String {
+        let path = format!("{MANAGEMENT}/users");
+        let list = self.server.admin().unwrap().get(&path).unwrap().success().unwrap();
+        let users = list["items"].as_array().unwrap();
+        let user = users.iter().find(|user| user["username"] == username);
+        user.unwrap()["metadata"]["name"].as_str().unwrap().to_owned()
+    }
+
+    /// `kubectl` of a user by a file that only holds the login, whether or not there are rights.
+    fn kubectl_of(&self, user: &Cli, username: &str) -> Kubectl {
+        let token = self.server.login(username, &format!("password-of-{username}")).unwrap();
+        let path = user.home().join("by-hand.kubeconfig");
+        let url = format!("{}/k8s/clusters/{}", self.server.url(), self.imported.id);
+        let text = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "clusters": [{"name": "it", "cluster": {
+                "server": url, "certificate-authority": self.server.ca_file(),
+            }}],
+            "users": [{"name": "it", "user": {"token": token}}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        });
+        std::fs::write(&path, text.to_string()).unwrap();
+        Kubectl::new(&path, user.home()).unwrap()
+    }
+
+    /// `kubectl` straight to the cluster as the same user in the same groups.
+    fn directly_as(&self, id: &str, role: Option<&str>) -> Kubectl {
+        let mut groups = Vec::new();
+        if let Some(role) = role {
+            groups.push(format!("drover:cluster:{}:{role}", self.imported.id));
+        }
+        let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+        let file: PathBuf = self.cluster.kubeconfig_file_for(id, &groups).unwrap();
+        Kubectl::new(&file, self.cluster.folder()).unwrap()
+    }
+}
+
+#[test]
+fn an_imported_real_cluster_is_active_and_known_by_its_parts() {
+    let world = world();
+    let (server, id) = (&world.server, &world.imported.id);
+    journey::is_active(server, id).unwrap();
+    let cluster = journey::cluster(server, id).unwrap();
+    let version = world.directly().json(&["version"]).unwrap();
+    assert_eq!(
+        cluster["status"]["version"]["gitVersion"], version["serverVersion"]["gitVersion"],
+        "{cluster}"
+    );
+    assert_eq!(cluster["status"]["appliedSpec"]["displayName"], "first", "{cluster}");
+
+    eventually("node and capacity are known", || -> Result<()> {
+        let cluster = journey::cluster(server, id)?;
+        let status = &cluster["status"];
+        ensure!(status["nodeCount"] == 1, "{status}");
+        ensure!(status["capacity"]["cpu"] == "4", "{status}");
+        // The pod above, and the agent's own, which the scheduler has put there too.
+        ensure!(status["requested"]["cpu"] == "510m", "{status}");
+        let nodes = server.kubectl()?.json(&["get", "nodes.management.cattle.io", "-n", id])?;
+        let node = &nodes["items"][0];
+        ensure!(node["status"]["nodeName"] == "paper", "{nodes}");
+        Ok(())
+    });
+}
+
+#[test]
+fn node_counts_follow_the_cluster_as_it_changes() {
+    let world = world();
+    let count = |wanted: i64| {
+        eventually("the count follows", || -> Result<()> {
+            let cluster = journey::cluster(&world.server, &world.imported.id)?;
+            let seen = &cluster["status"]["nodeCount"];
+            ensure!(seen.as_i64().is_some_and(|seen| seen == wanted), "nodeCount is {seen}");
+            Ok(())
+        });
+    };
+    count(1);
+    let second = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "second"}});
+    world.directly().apply(&[second]).unwrap();
+    count(2);
+    world.directly().succeed(&["delete", "node", "second"]).unwrap();
+    count(1);
+}
+
+#[test]
+fn lists_through_drover_equal_the_direct_answers() {
+    let world = world();
+    for arguments in [
+        &["get", "ns,nodes,pods", "-A"][..],
+        &["get", "clusterroles,deployments,configmaps", "-A"],
+        &["get", "--raw", "/apis"],
+        &["get", "--raw", "/openapi/v3"],
+        &["api-resources"],
+        &["version"],
+    ] {
+        let mut all = arguments.to_vec();
+        if arguments.contains(&"-A") || arguments == ["version"] {
+            all.extend(["-o", "json"]);
+        }
+        let (direct, through) = (world.directly(), world.through_drover());
+        // Controllers may change an object between the two looks; then the next two are alike.
+        eventually("both answers are alike", || -> Result<()> {
+            let (one, other) = (direct.succeed(&all)?, through.succeed(&all)?);
+            ensure!(one == other, "{all:?}: directly\n{one}\nthrough Drover\n{other}");
+            Ok(())
+        });
+    }
+    let pods = world.through_drover().json(&["get", "pods", "-A"]).unwrap();
+    let pods = pods["items"].as_array().unwrap();
+    assert!(pods.iter().any(|pod| pod["metadata"]["name"] == "resting"), "{pods:?}");
+}
+
+#[test]
+fn apply_watch_and_delete_work_through_drover() {
+    let world = world();
+    let through = world.through_drover();
+    through.succeed(&["create", "namespace", "used"]).unwrap();
+    let log = world.server.folder().join("watch.log");
+    let watch = through
+        .start(&["get", "configmaps", "-n", "used", "-w", "--output-watch-events"], &log)
+        .unwrap();
+    let seen = |what: &str, words: [&str; 2]| {
+        eventually(what, || -> Result<()> {
+            let text = std::fs::read_to_string(watch.log())?;
+            let found = text.lines().any(|line| words.iter().all(|word| line.contains(word)));
+            ensure!(found, "{text}");
+            Ok(())
+        });
+    };
+    seen("the watch has begun", ["ADDED", "kube-root-ca.crt"]);
+
+    let settings = |value: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "settings", "namespace": "used"}, "data": {"key": value},
+        })
+    };
+    through.apply(&[settings("one")]).unwrap();
+    seen("the creation is seen", ["ADDED", "settings"]);
+    let direct = world.directly().json(&["get", "configmap", "-n", "used", "settings"]).unwrap();
+    assert_eq!(direct["data"]["key"], "one");
+
+    through.apply(&[settings("two")]).unwrap();
+    seen("the change is seen", ["MODIFIED", "settings"]);
+    let direct = world.directly().json(&["get", "configmap", "-n", "used", "settings"]).unwrap();
+    assert_eq!(direct["data"]["key"], "two");
+
+    // What kubectl sends by default nowadays, and what people turn on.
+    let file = [settings("three")];
+    through.with_file(&file, &["apply", "--server-side", "--force-conflicts", "-f"]).unwrap();
+    through.succeed(&["delete", "configmap", "-n", "used", "settings"]).unwrap();
+    seen("the deletion is seen", ["DELETED", "settings"]);
+    let refused = world.directly().refuse(&["get", "configmap", "-n", "used", "settings"]);
+    assert!(refused.unwrap().contains("NotFound"));
+    through.succeed(&["delete", "namespace", "used", "--wait=false"]).unwrap();
+}
+
+/// What users try; the answers must be those that Kubernetes gives to the same user directly.
+const TRIED: [&[&str]; 9] = [
+    &["auth", "whoami"],
+    &["get", "nodes", "-o", "name"],
+    &["get", "pods", "-A", "-o", "name"],
+    &["get", "secrets", "-n", "kube-system"],
+    &["get", "--raw", "/metrics/slis"],
+    &["create", "configmap", "tried", "--dry-run=server", "-o", "name"],
+    &["create", "namespace", "tried", "--dry-run=server", "-o", "name"],
+    &["delete", "pod", "resting", "--dry-run=server", "-o", "name"],
+    &["auth", "can-i", "create", "clusterrolebindings"],
+];
+
+fn compare(one: &Outcome, other: &Outcome) -> Result<()> {
+    let said = |outcome: &Outcome| (outcome.code, outcome.stdout.clone(), outcome.stderr.clone());
+    ensure!(said(one) == said(other), "directly {one:?}\nthrough Drover {other:?}");
+    Ok(())
+}
+
+/// The user's answers through Drover, each compared with the direct one.
+fn answers(world: &World, username: &str, role: Option<&str>) -> Vec<Outcome> {
+    let given = role.map(|role| (role, world.imported.name.as_str()));
+    let user = journey::user_with_role(&world.server, &world.admin, username, given).unwrap();
+    let through = world.kubectl_of(&user, username);
+    let direct = world.directly_as(&world.user_id(username), role);
+    let tried = TRIED.iter().skip(1);
+    tried
+        .map(|arguments| {
+            // The role is on its way to the cluster while the first question is asked.
+            eventually("both answers are alike", || -> Result<Outcome> {
+                let (one, other) = (direct.run(arguments)?, through.run(arguments)?);
+                compare(&one, &other)?;
+                Ok(other)
+            })
+        })
+        .collect()
+}
+
+#[test]
+fn a_cluster_owner_may_do_everything() {
+    let world = world();
+    let answers = answers(&world, "olga", Some("cluster-owner"));
+    let failed: Vec<_> = answers.iter().filter(|answer| !answer.success).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+#[test]
+fn a_cluster_member_may_look_at_nodes_and_is_refused_in_the_words_of_kubernetes() {
+    let world = world();
+    let answers = answers(&world, "mia", Some("cluster-member"));
+    assert!(answers[0].stdout.contains("node/paper"), "{:?}", answers[0]);
+    let id = world.user_id("mia");
+    let words = format!(
+        "User \"{id}\" cannot list resource \"secrets\" in API group \"\" in the namespace \
+         \"kube-system\""
+    );
+    assert!(answers[2].stderr.contains("(Forbidden)"), "{:?}", answers[2]);
+    assert!(answers[2].stderr.contains(&words), "{:?}", answers[2]);
+    assert!(!answers[5].success, "{:?}", answers[5]);
+    assert_eq!(answers[7].stdout.trim(), "no");
+}
+
+#[test]
+fn a_user_without_rights_is_refused_in_the_words_of_kubernetes() {
+    let world = world();
+    let answers = answers(&world, "nobody-special", None);
+    let id = world.user_id("nobody-special");
+    let words = format!(
+        "nodes is forbidden: User \"{id}\" cannot list resource \"nodes\" in API group \"\" at \
+         the cluster scope"
+    );
+    assert!(answers[0].stderr.contains(&words), "{:?}", answers[0]);
+    let allowed: Vec<_> = answers.iter().filter(|answer| answer.success).collect();
+    assert!(allowed.is_empty(), "{allowed:#?}");
+}
+
+#[test]
+fn a_role_taken_away_counts_no_more_on_the_next_request() {
+    let world = world();
+    let name = world.imported.name.as_str();
+    let role = Some(("cluster-member", name));
+    let user = journey::user_with_role(&world.server, &world.admin, "tom", role).unwrap();
+    let through = world.kubectl_of(&user, "tom");
+    eventually("the role counts", || through.succeed(&["get", "nodes"]));
+    let revoke = ["role", "revoke", "cluster-member", "--cluster", name, "--user", "tom"];
+    world.admin.succeed(&revoke).unwrap();
+    let refused = through.refuse(&["get", "nodes"]).unwrap();
+    assert!(refused.contains("cannot list resource \"nodes\""), "{refused}");
+}
+
+#[test]
+fn the_kubeconfig_of_a_cluster_is_self_contained() -> Result<()> {
+    let world = world();
+    let path = world.admin.kubeconfig_file(&world.imported.name)?;
+    let kubeconfig = e2e::Kubeconfig::read(&path)?;
+    let token = kubeconfig.token.context("no token inside")?;
+    assert!(token.starts_with("kubeconfig-") && token.contains(':'), "another form of token");
+    let end = format!("/k8s/clusters/{}", world.imported.id);
+    assert!(kubeconfig.server.ends_with(&end), "{}", kubeconfig.server);
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! `drover sim` as kubectl sees it: deployments run, namespaces go, owned objects are collected.
+
+#![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use e2e::{Kubectl, Shared, Sim, eventually};
+use serde_json::{Value, json};
+
+static SIM: Shared<Sim> = Shared::new();
+
+fn sim() -> Arc<Sim> {
+    SIM.get(|| Sim::start(&["--nodes", "3"]))
+}
+
+fn deployment(namespace: &str, replicas: u32) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": namespace},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "example.invalid/web:1"}]},
+            },
+        },
+    })
+}
+
+fn namespace(kubectl: &Kubectl, name: &str) {
+    // `kubectl create namespace` would send protobuf.
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    kubectl.apply(&[object]).unwrap();
+}
+
+fn running(kubectl: &Kubectl, namespace: &str, wanted: usize) -> Result<()> {
+    let pods = kubectl.json(&["get", "pods", "-n", namespace])?;
+    let all = pods["items"].as_array().cloned().unwrap_or_default();
+    let running = all.iter().filter(|pod| pod["status"]["phase"] == "Running").count();
+    ensure!(running == wanted && all.len() == wanted, "{running} of {} run", all.len());
+    ensure!(all.iter().all(|pod| pod["spec"]["nodeName"].is_string()), "{pods}");
+    Ok(())
+}
+
+#[test]
+fn the_asked_number_of_nodes_is_ready() {
+    let sim = sim();
+    let kubectl = sim.kubectl().unwrap();
+    eventually("three nodes are ready", || -> Result<()> {
+        let table = kubectl.succeed(&["get", "nodes", "--no-headers"])?;
+        let ready = table.lines().filter(|line| line.contains(" Ready ")).count();
+        ensure!(ready == 3, "{table}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_deployment_gets_running_pods_and_follows_its_replicas() {
+    let sim = sim();
+    let kubectl = sim.kubectl().unwrap();
+    namespace(&kubectl, "scaled");
+    kubectl.apply(&[deployment("scaled", 2)]).unwrap();
+    eventually("two pods run", || running(&kubectl, "scaled", 2));
+    kubectl.succeed(&["rollout", "status", "-n", "scaled", "deployment/web"]).unwrap();
+    kubectl.succeed(&["scale", "-n", "scaled", "deployment/web", "--replicas=5"]).unwrap();
+    eventually("five pods run", || running(&kubectl, "scaled", 5));
+    kubectl.succeed(&["scale", "-n", "scaled", "deployment/web", "--replicas=1"]).unwrap();
+    eventually("one pod runs", || running(&kubectl, "scaled", 1));
+    let table = kubectl.succeed(&["get", "deployment", "-n", "scaled", "web"]).unwrap();
+    assert!(table.contains("1/1"), "{table}");
+}
+
+#[test]
+fn a_daemon_set_runs_once_on_every_node() {
+    let sim = sim();
+    let kubectl = sim.kubectl().unwrap();
+    namespace(&kubectl, "everywhere");
+    let mut set = deployment("everywhere", 0);
+    set["kind"] = json!("DaemonSet");
+    set["spec"].as_object_mut().unwrap().remove("replicas");
+    kubectl.apply(&[set]).unwrap();
+    eventually("it runs three times", || -> Result<()> {
+        running(&kubectl, "everywhere", 3)?;
+        let pods = kubectl.json(&["get", "pods", "-n", "everywhere"])?;
+        let names = |pod: &Value| pod["spec"]["nodeName"].as_str().map(str::to_owned);
+        let all = pods["items"].as_array().cloned().unwrap_or_default();
+        let nodes: std::collections::BTreeSet<_> = all.iter().filter_map(names).collect();
+        ensure!(nodes.len() == 3, "{nodes:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_deleted_namespace_takes_its_objects_along() {
+    let sim = sim();
+    let kubectl = sim.kubectl().unwrap();
+    namespace(&kubectl, "leaving");
+    kubectl.apply(&[deployment("leaving", 2)]).unwrap();
+    let settings = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "settings", "namespace": "leaving"},
+    });
+    kubectl.apply(&[settings]).unwrap();
+    eventually("two pods run", || running(&kubectl, "leaving", 2));
+    kubectl.succeed(&["delete", "namespace", "leaving"]).unwrap();
+    let refused = kubectl.refuse(&["get", "namespace", "leaving"]).unwrap();
+    assert!(refused.contains("NotFound"), "{refused}");
+    let left = kubectl.succeed(&["get", "all,configmaps", "-n", "leaving", "-o", "name"]).unwrap();
+    assert_eq!(left, "");
+}
+
+#[test]
+fn objects_go_with_their_owner_and_stay_when_orphaned() {
+    let sim = sim();
+    let kubectl = sim.kubectl().unwrap();
+    namespace(&kubectl, "owned");
+    kubectl.apply(&[deployment("owned", 1)]).unwrap();
+    eventually("the pod runs", || running(&kubectl, "owned", 1));
+    kubectl.succeed(&["delete", "deployment", "-n", "owned", "web"]).unwrap();
+    eventually("replica sets and pods are collected", || -> Result<()> {
+        let left = kubectl.succeed(&["get", "replicasets,pods", "-n", "owned", "-o", "name"])?;
+        ensure!(left.is_empty(), "{left}");
+        Ok(())
+    });
+
+    kubectl.apply(&[deployment("owned", 1)]).unwrap();
+    eventually("the pod runs", || running(&kubectl, "owned", 1));
+    let orphan = ["delete", "deployment", "-n", "owned", "web", "--cascade=orphan"];
+    kubectl.succeed(&orphan).unwrap();
+    eventually("the replica set is its own now", || -> Result<()> {
+        let sets = kubectl.json(&["get", "replicasets", "-n", "owned"])?;
+        ensure!(sets["items"].as_array().is_some_and(|all| all.len() == 1), "{sets}");
+        ensure!(sets["items"][0]["metadata"].get("ownerReferences").is_none(), "{sets}");
+        running(&kubectl, "owned", 1)
+    });
+}
+
+#[test]
+fn custom_resources_are_served_once_defined() {
+    let sim = sim();
+    let kubectl = sim.kubectl().unwrap();
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "lamps.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "lamps", "singular": "lamp", "kind": "Lamp"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object", "properties": {
+                    "spec": {"type": "object", "properties": {"watts": {"type": "integer"}}},
+                }},
+            }}],
+        },
+    });
+    kubectl.apply(&[crd]).unwrap();
+    let established = ["wait", "--for=condition=Established", "crd/lamps.example.com"];
+    kubectl.succeed(&established).unwrap();
+    let lamp = |watts: Value| {
+        json!({
+            "apiVersion": "example.com/v1", "kind": "Lamp",
+            "metadata": {"name": "desk", "namespace": "default"}, "spec": {"watts": watts},
+        })
+    };
+    kubectl.apply(&[lamp(json!(5))]).unwrap();
+    let seen = kubectl.json(&["get", "lamp", "desk"]).unwrap();
+    assert_eq!(seen["spec"]["watts"], 5);
+    let refused = kubectl.apply(&[lamp(json!("many"))]).unwrap_err().to_string();
+    assert!(refused.contains("spec.watts") && refused.contains("integer"), "{refused}");
+}

@@ -1,0 +1,146 @@
+//! `drover up`: one command from nothing to an active demo cluster, and again from what is kept.
+
+#![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::wait::within;
+use e2e::{Client, Outcome, programs};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use testbed::Process;
+
+/// Everything at once, on a busy machine.
+const UP_TIMEOUT: Duration = Duration::from_secs(120);
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(programs::drover().unwrap());
+    command.arg("up").args(arguments).current_dir(folder).env("HOME", folder).stdin(Stdio::null());
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Outcome {
+    let output = command(folder, arguments).output().unwrap();
+    Outcome {
+        command: format!("drover up {}", arguments.join(" ")),
+        success: output.status.success(),
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// A port that is free now.
+fn free() -> String {
+    let held = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    held.local_addr().unwrap().to_string()
+}
+
+/// The first word of `text` that begins with `start`.
+fn word<'a>(text: &'a str, start: &str) -> Result<&'a str> {
+    let found = text.split_whitespace().find(|word| word.starts_with(start));
+    found.with_context(|| format!("nothing that begins with '{start}' in: {text}"))
+}
+
+/// What stands behind `label` in its line.
+fn after<'a>(text: &'a str, label: &str) -> Result<&'a str> {
+    let line = text.lines().find(|line| line.to_lowercase().contains(label));
+    let line = line.with_context(|| format!("no '{label}' in: {text}"))?;
+    line.split_whitespace().last().context("an empty line")
+}
+
+fn login(url: &str, folder: &Path, password: &str) -> Result<Client> {
+    let ca = find(folder, "ca.pem").context("no ca.pem")?;
+    let client = Client::new(url, &std::fs::read_to_string(ca)?)?;
+    let body = json!({"username": "admin", "password": password});
+    let path = "/v3-public/localProviders/local?action=login";
+    let answer = client.post(path, &body)?.success()?;
+    Ok(client.bearer(answer["token"].as_str().context("no token")?))
+}
+
+/// The file of the server, whichever folder of `target/up` holds it.
+fn find(folder: &Path, name: &str) -> Option<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    let mut folders = Vec::new();
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            folders.push(path);
+        } else if path.file_name().is_some_and(|found| found == name) {
+            return Some(path);
+        }
+    }
+    folders.iter().find_map(|folder| find(folder, name))
+}
+
+fn imported(client: &Client) -> Result<Vec<Value>> {
+    let list = client.get("/v3/clusters")?.success()?;
+    let all = list["data"].as_array().context("no data")?;
+    Ok(all.iter().filter(|cluster| cluster["id"] != "local").cloned().collect())
+}
+
+#[test]
+fn up_ends_active_and_a_second_start_keeps_what_was_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let listen = free();
+    let first = run(folder.path(), &["--check", "--listen", &listen]);
+    assert!(first.success, "{first:?}");
+    assert!(folder.path().join("target/up").is_dir(), "the data is elsewhere");
+
+    let second = command(folder.path(), &["--listen", &listen]);
+    let log = folder.path().join("up.log");
+    let mut up = Process::start("drover up", &second, &log).unwrap();
+    let words = || std::fs::read_to_string(&log).unwrap_or_default();
+    let clusters = within(UP_TIMEOUT, "the demo cluster is active", || {
+        ensure!(up.ended().is_none(), "it ended: {}", words());
+        let said = words();
+        let url = word(&said, "https://")?;
+        let client = login(url, &folder.path().join("target/up"), after(&said, "password")?)?;
+        let clusters = imported(&client)?;
+        ensure!(clusters.len() == 1, "{clusters:?}");
+        ensure!(clusters[0]["state"] == "active", "{clusters:?}");
+        Ok(clusters)
+    });
+    assert!(words().contains("admin"), "{}", words());
+    let created = clusters[0]["created"].as_str().unwrap_or_default();
+    assert!(!created.is_empty());
+
+    // Ctrl-C stops all of it.
+    kill(Pid::from_raw(i32::try_from(up.id()).unwrap()), Signal::SIGINT).unwrap();
+    within(UP_TIMEOUT, "it has ended", || up.ended().context("it still runs"));
+    let port_is_free = || TcpListener::bind(&listen).map(drop);
+    within(UP_TIMEOUT, "its port is free", port_is_free);
+    let third = run(folder.path(), &["--check", "--listen", &listen]);
+    assert!(third.success, "{third:?}");
+}
+
+#[test]
+fn a_taken_port_is_said_plainly() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = held.local_addr().unwrap().to_string();
+    let outcome = run(folder.path(), &["--check", "--listen", &address]);
+    assert!(!outcome.success, "{outcome:?}");
+    let port = address.rsplit(':').next().unwrap();
+    assert!(outcome.stderr.contains(port), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("taken"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("--listen"), "no way out is named: {}", outcome.stderr);
+    assert!(!outcome.stderr.contains("panicked"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_root_page_says_how_to_log_in() {
+    let server = e2e::Server::start().unwrap();
+    // As browsers ask; clients of Kubernetes get its list of paths there.
+    let request = http::Request::get("/").header("accept", "text/html,*/*;q=0.8");
+    let answer = server.anyone().unwrap().send(request.body(e2e::http::empty()).unwrap()).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(answer.text().contains("drover login"), "{}", answer.text());
+    let pong = server.anyone().unwrap().get("/ping").unwrap();
+    assert_eq!(pong.text(), "pong");
+}
