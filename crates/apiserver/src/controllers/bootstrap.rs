@@ -16,10 +16,12 @@ pub const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube
 /// # Errors
 /// The storage's.
 pub async fn bootstrap(registry: &Arc<Registry>) -> Result<(), Status> {
-    for name in NAMESPACES {
+    // Together, so that the storage commits them together.
+    let namespaces = NAMESPACES.iter().map(|name| {
         let object = json!({"metadata": {"name": name}});
-        create(registry, "", "namespaces", "", object).await?;
-    }
+        create(registry, "", "namespaces", "", object)
+    });
+    futures::future::try_join_all(namespaces).await?;
     let service = json!({
         "metadata": {
             "name": "kubernetes",

@@ -235,8 +235,11 @@ impl Keeper {
         for (group, version, plural) in outdated {
             registry.uninstall_version(&group, &version, &plural).await;
         }
-        for name in behind {
-            if let Err(status) = self.tell(&registry, &name).await {
+        // Together, so that the storage commits them together.
+        let told = behind.iter().map(|name| self.tell(&registry, name));
+        let told = futures::future::join_all(told).await;
+        for (name, told) in behind.into_iter().zip(told) {
+            if let Err(status) = told {
                 tracing::warn!(definition = name, %status, "cannot write the status, trying again");
                 self.unsettled.insert(name);
             }

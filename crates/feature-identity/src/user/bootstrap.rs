@@ -44,15 +44,22 @@ pub async fn bootstrap(
     if marker.attempt(|| format!("read configmap \"{MARKER}\""))?.is_some() {
         return Ok(Bootstrap { client: client.clone(), user_id: None, generated: None });
     }
-    let user = first_user(client).await?;
-    let id = user.name_any();
-    ensure::created(&Api::all(client.clone()), &admin_binding(&id)).await?;
     let generated = password.is_none().then(generate_password);
     let password = password.or_else(|| generated.clone()).unwrap_or_default();
-    let hash = Passwords::default().hash(password).await;
+    // Hashing takes as long as all the writes.
+    let passwords = Passwords::default();
+    let (user, hash) = tokio::join!(administrator(client), passwords.hash(password));
+    let user = user?;
     let hash = hash.map_err(|error| ReconcileError::other("hash the first password", error))?;
     passwords::store(client, &user, hash).await?;
-    Ok(Bootstrap { client: client.clone(), user_id: Some(id), generated })
+    Ok(Bootstrap { client: client.clone(), user_id: Some(user.name_any()), generated })
+}
+
+/// The first user, with all rights.
+async fn administrator(client: &Client) -> Result<User, ReconcileError> {
+    let user = first_user(client).await?;
+    ensure::created(&Api::all(client.clone()), &admin_binding(&user.name_any())).await?;
+    Ok(user)
 }
 
 /// The administrator, from a start that was cut short or made now.
