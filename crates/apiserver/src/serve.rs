@@ -1,5 +1,7 @@
 //! Connections: TLS, HTTP/1.1 and HTTP/2, upgrades, graceful end. Serves any service, not only this crate's.
 
+mod read_ahead;
+
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use tokio_rustls::rustls::ServerConfig;
 
 use crate::attributes::ClientCertificates;
 use crate::server::BoxError;
+use read_ahead::ReadAhead;
 
 /// Connections served at once; more wait in the listener's backlog.
 const CONNECTIONS_MAX: usize = 16_384;
@@ -112,7 +115,8 @@ where
     B::Error: Into<BoxError>,
 {
     stream.set_nodelay(true)?;
-    let stream = tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await??;
+    let stream =
+        tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(ReadAhead::new(stream))).await??;
     let certificates =
         stream.get_ref().1.peer_certificates().map(|chain| {
             ClientCertificates(Arc::new(chain.iter().map(|der| der.to_vec()).collect()))
