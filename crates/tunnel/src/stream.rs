@@ -24,6 +24,8 @@ pub struct Stream {
     send: SendStream<Bytes>,
     receive: RecvStream,
     unread: Bytes,
+    /// Bytes of the chunk in `unread` that were read.
+    read: usize,
     is_shut: bool,
     moved: Arc<AtomicU64>,
     _slot: Slot,
@@ -32,7 +34,7 @@ pub struct Stream {
 impl Stream {
     pub(crate) fn new(send: SendStream<Bytes>, receive: RecvStream, slot: Slot) -> Self {
         let moved = Arc::default();
-        Self { send, receive, unread: Bytes::new(), is_shut: false, moved, _slot: slot }
+        Self { send, receive, unread: Bytes::new(), read: 0, is_shut: false, moved, _slot: slot }
     }
 
     /// Counts bytes in both directions.
@@ -74,8 +76,12 @@ impl AsyncRead for Stream {
         out.put_slice(&this.unread[..taken]);
         this.unread.advance(taken);
         this.count(taken);
-        // Only what was read makes room for more: this is the backpressure.
-        this.receive.flow_control().release_capacity(taken).map_err(to_io)?;
+        this.read += taken;
+        if this.unread.is_empty() {
+            // Only what was read makes room for more: this is the backpressure.
+            let read = std::mem::take(&mut this.read);
+            this.receive.flow_control().release_capacity(read).map_err(to_io)?;
+        }
         Poll::Ready(Ok(()))
     }
 }
