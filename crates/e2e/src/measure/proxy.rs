@@ -77,7 +77,9 @@ pub fn measure_bulk() -> Result<Vec<Row>> {
         ("agent", world.imported.agent.process_id()),
     ];
     let before = processes.map(|(_, process)| processor_time(process));
-    let (mut rows, carried) = bulk(&world.direct, &world.through)?;
+    let (mut rows, carried) = bulk(&world.direct, &world.through).with_context(|| {
+        format!("{}\n{}", world.server.log_tail(), world.imported.agent.log())
+    })?;
     for ((name, process), before) in processes.into_iter().zip(before) {
         let used = (processor_time(process)? - before?) / (carried / 1024.0);
         rows.push(Row::new(format!("{name} processor time"), used, "s/GB", Target::Context));
@@ -135,12 +137,12 @@ fn bulk(direct: &Client, through: &Client) -> Result<(Vec<Row>, f64)> {
     runtime().block_on(async {
         let mut direct = direct.connect().await?;
         let mut through = through.connect().await?;
-        list(&mut direct, path).await?;
-        list(&mut through, path).await?;
+        list(&mut direct, path).await.context("directly")?;
+        list(&mut through, path).await.context("through Drover")?;
         for _ in 0..BULK_ROUNDS {
             for (connection, samples) in [(&mut direct, &mut one), (&mut through, &mut other)] {
                 let since = Instant::now();
-                size = list(connection, path).await?;
+                size = list(connection, path).await.context("a list in a round")?;
                 samples.push(since.elapsed());
             }
         }
