@@ -24,6 +24,7 @@ pub mod hello;
 pub mod key;
 pub mod limits;
 mod liveness;
+mod reader;
 pub mod refusal;
 pub mod serve;
 mod session;

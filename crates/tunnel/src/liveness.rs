@@ -70,7 +70,9 @@ impl Heard {
 #[derive(Clone, Default)]
 pub(crate) struct RoundTrip {
     micros: Arc<AtomicU64>,
+    samples: Arc<AtomicU64>,
     changed: Arc<Notify>,
+    hurry: Arc<Notify>,
 }
 
 impl RoundTrip {
@@ -86,7 +88,18 @@ impl RoundTrip {
         let known = self.micros.load(Ordering::Relaxed);
         let next = if known == 0 { sample } else { sample.min(known + known / 8 + 1) };
         self.micros.store(next, Ordering::Relaxed);
+        self.samples.fetch_add(1, Ordering::Relaxed);
         self.ring();
+    }
+
+    /// How many heartbeats were answered.
+    pub(crate) fn samples(&self) -> u64 {
+        self.samples.load(Ordering::Relaxed)
+    }
+
+    /// Asks for a heartbeat now.
+    pub(crate) fn hurry(&self) {
+        self.hurry.notify_one();
     }
 
     pub(crate) fn ring(&self) {
@@ -98,13 +111,16 @@ impl RoundTrip {
     }
 }
 
-/// Sends a heartbeat every [`HEARTBEAT_INTERVAL`] and measures. Returns only when the connection is
+/// Sends a heartbeat every [`HEARTBEAT_INTERVAL`], and when asked to hurry, and measures. Returns only when the connection is
 /// over; silence is judged by [`Heard`].
 pub(crate) async fn beat(mut pings: PingPong, round_trip: RoundTrip) {
     let mut ticks = tokio::time::interval(HEARTBEAT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = round_trip.hurry.notified() => {}
+        }
         let sent = Instant::now();
         match pings.ping(Ping::opaque()).await {
             Ok(_) => round_trip.record(sent.elapsed()),

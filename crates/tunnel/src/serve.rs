@@ -29,7 +29,7 @@ use crate::limits::{
 };
 use crate::liveness::{Heard, RoundTrip, beat};
 use crate::stream::{Slots, Stream, to_io};
-use crate::window::{CONNECTION_WINDOW, STREAM_WINDOW_START, stream_window};
+use crate::window::{CONNECTION_WINDOW, STREAM_WINDOW_START, Windows};
 use crate::wire::Wire;
 
 /// Bytes moved at a time, per direction of a stream.
@@ -163,7 +163,7 @@ impl Session {
         let heartbeat = beat(pings, self.round_trip.clone());
         tokio::pin!(heartbeat);
         let mut is_beating = true;
-        let mut window = STREAM_WINDOW_START;
+        let mut windows = Windows::new();
         loop {
             tokio::select! {
                 accepted = connection.accept() => match accepted {
@@ -181,10 +181,7 @@ impl Session {
                     self.ending.cancel();
                 }
                 () = self.round_trip.changed() => {
-                    let wanted = stream_window(self.round_trip.get(), self.slots.open());
-                    if wanted != window && connection.set_initial_window_size(wanted).is_ok() {
-                        window = wanted;
-                    }
+                    windows.follow(&self.slots, |size| connection.set_initial_window_size(size));
                 }
             }
         }

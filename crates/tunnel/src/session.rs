@@ -20,9 +20,10 @@ use crate::limits::{
     PEER_SILENCE_SUSPECT, REFUSAL_TEXT_MAX_BYTES, SEND_BUFFER_MAX_BYTES, STREAMS_PER_SESSION_MAX,
 };
 use crate::liveness::{Heard, RoundTrip, beat};
+use crate::reader::Reader;
 use crate::sessions::DialError;
 use crate::stream::{Slots, Stream, to_io};
-use crate::window::{CONNECTION_WINDOW, STREAM_WINDOW_START, stream_window};
+use crate::window::{CONNECTION_WINDOW, STREAM_WINDOW_START, Windows};
 use crate::wire::Wire;
 
 /// What the registry holds of a session.
@@ -182,11 +183,11 @@ impl Session {
         if response.status() != StatusCode::OK {
             return Err(DialError::AgentAnswer(response.status()));
         }
-        let mut body = response.into_body();
+        let mut body = Reader::new(response.into_body(), &self.slots.shrinking);
         let mut line = BytesMut::new();
         while let Some(chunk) = body.data().await {
             let chunk = chunk.map_err(|_| DialError::Lost)?;
-            let _ = body.flow_control().release_capacity(chunk.len());
+            let _ = body.release(chunk.len());
             if line.len() + chunk.len() > CREDENTIAL_MAX_BYTES {
                 return Err(DialError::TooLarge);
             }
@@ -231,7 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         let heartbeat = beat(pings, session.round_trip.clone());
         let reports = session.follow_credentials(registrar);
         tokio::pin!(heartbeat, reports);
-        let mut window = STREAM_WINDOW_START;
+        let mut windows = Windows::new();
         let mut is_beating = true;
         loop {
             tokio::select! {
@@ -251,10 +252,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                     if session.is_retired() && open == 0 {
                         return "a newer session took over".to_owned();
                     }
-                    let wanted = stream_window(session.round_trip(), open);
-                    if wanted != window && self.connection.set_initial_window_size(wanted).is_ok() {
-                        window = wanted;
-                    }
+                    windows.follow(&session.slots, |size| {
+                        self.connection.set_initial_window_size(size)
+                    });
                 }
             }
         }

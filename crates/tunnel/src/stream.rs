@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::limits::STREAMS_PER_SESSION_MAX;
 use crate::liveness::RoundTrip;
+use crate::reader::{Reader, Shrinking};
 
 /// Bytes handed over in one write.
 const WRITE_BYTES: usize = 64 * 1024;
@@ -22,7 +23,7 @@ const WRITE_BYTES: usize = 64 * 1024;
 /// not through resets it, and the other end reads an error.
 pub struct Stream {
     send: SendStream<Bytes>,
-    receive: RecvStream,
+    receive: Reader,
     unread: Bytes,
     /// Bytes of the chunk in `unread` that were read.
     read: usize,
@@ -34,6 +35,7 @@ pub struct Stream {
 impl Stream {
     pub(crate) fn new(send: SendStream<Bytes>, receive: RecvStream, slot: Slot) -> Self {
         let moved = Arc::default();
+        let receive = Reader::new(receive, &slot.0.shrinking);
         Self { send, receive, unread: Bytes::new(), read: 0, is_shut: false, moved, _slot: slot }
     }
 
@@ -80,7 +82,7 @@ impl AsyncRead for Stream {
         if this.unread.is_empty() {
             // Only what was read makes room for more: this is the backpressure.
             let read = std::mem::take(&mut this.read);
-            this.receive.flow_control().release_capacity(read).map_err(to_io)?;
+            this.receive.release(read).map_err(to_io)?;
         }
         Poll::Ready(Ok(()))
     }
@@ -132,12 +134,13 @@ impl AsyncWrite for Stream {
 #[derive(Clone, Default)]
 pub(crate) struct Slots {
     open: Arc<AtomicUsize>,
-    round_trip: RoundTrip,
+    pub(crate) round_trip: RoundTrip,
+    pub(crate) shrinking: Shrinking,
 }
 
 impl Slots {
     pub(crate) fn new(round_trip: RoundTrip) -> Self {
-        Self { open: Arc::default(), round_trip }
+        Self { open: Arc::default(), round_trip, shrinking: Shrinking::default() }
     }
 
     pub(crate) fn open(&self) -> usize {

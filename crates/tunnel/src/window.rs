@@ -1,4 +1,4 @@
-//! How much a peer may send before we have read it. Pure arithmetic.
+//! How much a peer may send before we have read it.
 //!
 //! A reader that stands still keeps its stream's window full, for ever. If all windows together
 //! could fill the connection's window, such readers would stop every other stream. So the stream
@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use crate::limits::STREAMS_PER_SESSION_MAX;
+use crate::stream::Slots;
 
 /// The connection's window. Not a reservation: only what slow readers leave unread is held.
 ///
@@ -29,7 +30,7 @@ const STREAM_RATE: u64 = 250_000_000;
 
 /// The window of each stream: what is under way at [`STREAM_RATE`] over `round_trip`, within the
 /// share that `streams` leave. A power of two, so that it changes rarely.
-pub(crate) fn stream_window(round_trip: Duration, streams: usize) -> u32 {
+fn stream_window(round_trip: Duration, streams: usize) -> u32 {
     let micros = u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX);
     let under_way = micros.saturating_mul(STREAM_RATE) / 1_000_000;
     let under_way = u32::try_from(under_way).unwrap_or(u32::MAX);
@@ -38,6 +39,43 @@ pub(crate) fn stream_window(round_trip: Duration, streams: usize) -> u32 {
     let share = STREAM_WINDOWS_MAX / streams;
     let window = wanted.min(share).max(STREAM_WINDOW_MIN);
     1 << window.ilog2()
+}
+
+/// Heartbeats that must be answered before a change of the windows is surely acknowledged: `h2` may send one that is
+/// due ahead of the change, but not the one after.
+const HEARTBEATS_TO_ACKNOWLEDGE: u64 = 2;
+
+/// Keeps the stream windows of one side of a session at what [`stream_window`] wants.
+pub(crate) struct Windows {
+    window: u32,
+    /// Number of answered heartbeats at which the last shrinking is surely acknowledged.
+    shrunk_at: Option<u64>,
+}
+
+impl Windows {
+    pub(crate) fn new() -> Self {
+        Self { window: STREAM_WINDOW_START, shrunk_at: None }
+    }
+
+    /// To be called when the round trip or the number of streams has changed. `set` gives a size to the connection,
+    /// which refuses while an earlier one is not acknowledged.
+    pub(crate) fn follow<E>(&mut self, slots: &Slots, set: impl FnOnce(u32) -> Result<(), E>) {
+        let answered = slots.round_trip.samples();
+        if self.shrunk_at.is_some_and(|acknowledged| answered >= acknowledged) {
+            self.shrunk_at = None;
+            slots.shrinking.announce();
+        }
+        let wanted = stream_window(slots.round_trip.get(), slots.open());
+        if wanted != self.window && set(wanted).is_ok() {
+            if wanted < self.window {
+                self.shrunk_at = Some(answered + HEARTBEATS_TO_ACKNOWLEDGE);
+            }
+            self.window = wanted;
+        }
+        if self.shrunk_at.is_some() {
+            slots.round_trip.hurry();
+        }
+    }
 }
 
 #[cfg(test)]

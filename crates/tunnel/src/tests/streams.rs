@@ -44,6 +44,24 @@ async fn a_reader_that_stands_still_does_not_block_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stream_that_was_read_empty_goes_on_when_many_others_shrink_its_window() {
+    let world = World::new();
+    let (_agent, _running) = world.join("c-1").await;
+    let mut stream = world.dial("c-1", "echo:1").await.unwrap();
+    // Less than makes either end give the window back, more than the small window will be.
+    let block = [3; 170_000];
+    assert_eq!(echo(&mut stream, &block[..100_000]).await, block[..100_000]);
+    assert_eq!(echo(&mut stream, &block[..70_000]).await, block[..70_000]);
+    let mut others = Vec::new();
+    for _ in 0..STREAMS_PER_SESSION_MAX - 1 {
+        others.push(world.dial("c-1", "echo:1").await.unwrap());
+    }
+    tokio::time::sleep(60 * SECOND).await;
+    let echoed = tokio::time::timeout(60 * SECOND, echo(&mut stream, &block[..50_000])).await;
+    assert_eq!(echoed.expect("the stream must not stand still"), block[..50_000]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_writer_to_a_full_stream_waits_instead_of_buffering() {
     let world = World::new();
     let (_agent, _running) = world.join("c-1").await;
