@@ -77,9 +77,8 @@ pub fn measure_bulk() -> Result<Vec<Row>> {
         ("agent", world.imported.agent.process_id()),
     ];
     let before = processes.map(|(_, process)| processor_time(process));
-    let (mut rows, carried) = bulk(&world.direct, &world.through).with_context(|| {
-        format!("{}\n{}", world.server.log_tail(), world.imported.agent.log())
-    })?;
+    let (mut rows, carried) = bulk(&world.direct, &world.through)
+        .with_context(|| format!("{}\n{}", world.server.log_tail(), world.imported.agent.log()))?;
     for ((name, process), before) in processes.into_iter().zip(before) {
         let used = (processor_time(process)? - before?) / (carried / 1024.0);
         rows.push(Row::new(format!("{name} processor time"), used, "s/GB", Target::Context));
