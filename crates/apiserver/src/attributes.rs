@@ -87,4 +87,9 @@ pub struct ClientCertificates(pub std::sync::Arc<Vec<Vec<u8>>>);
 /// Decides from state in memory; never waits.
 pub trait Authorizer: Send + Sync + 'static {
     fn authorize(&self, attributes: &Attributes) -> Decision;
+
+    /// Another number once a decision may come out differently; 0 for ever when none does.
+    fn generation(&self) -> u64 {
+        0
+    }
 }

@@ -190,6 +190,14 @@ impl Client {
         self.call(Method::PUT, path, Bytes::from(body.to_string()))
     }
 
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
     /// One request with a JSON body, on a connection of its own.
     ///
     /// # Errors
@@ -267,7 +275,7 @@ impl Client {
         Ok(Connection { sender, client: self.clone() })
     }
 
-    async fn handshake(&self) -> Result<TlsStream<TcpStream>> {
+    pub(crate) async fn handshake(&self) -> Result<TlsStream<TcpStream>> {
         let tcp = TcpStream::connect(&self.authority)
             .await
             .with_context(|| format!("cannot reach '{}'", self.authority))?;

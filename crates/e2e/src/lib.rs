@@ -17,6 +17,7 @@ pub mod recorder;
 pub mod server;
 pub mod sim;
 pub mod snapshot;
+pub mod socket;
 pub mod wait;
 pub mod world;
 
@@ -29,5 +30,6 @@ pub use manifest::Manifest;
 pub use recorder::Recorder;
 pub use server::Server;
 pub use sim::Sim;
+pub use socket::Socket;
 pub use wait::{eventually, poll_until};
 pub use world::Shared;

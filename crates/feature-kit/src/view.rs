@@ -5,12 +5,13 @@ use std::sync::Arc;
 use api_management::kind::Kind;
 use api_management::{Cluster, GROUP, Scope, VERSION};
 use kube::Client;
-use rest_view::{ApiVersion, Descriptor, KubeResource, KubeStore, RestView, Store};
+use rest_view::{ApiVersion, Descriptor, Feed, KubeResource, KubeStore, RestView, Store};
 use serde_json::Value;
 
 use crate::context::ManagementContext;
 use crate::controller::ControllerIdentity;
 use crate::feature::Feature;
+use crate::rbac::reflector_identity;
 
 /// Path of the version that holds what is open without a login.
 pub const PUBLIC: &str = "/v3-public";
@@ -60,10 +61,13 @@ pub fn api_versions() -> Vec<ApiVersion> {
     ]
 }
 
-/// The REST view over the kinds of all features.
+/// The REST view over the kinds of all features, with the change feed. Must be called inside a
+/// tokio runtime.
 pub fn rest_view(features: &[Feature], context: &ManagementContext) -> RestView {
     let specs = features.iter().flat_map(|feature| &feature.views);
+    let watching = context.clients.controller(&reflector_identity());
     RestView::new(api_versions(), specs.flat_map(|spec| spec.descriptors(context)))
+        .with_feed(Feed::new(watching, context.scope.stop.clone()))
 }
 
 /// Where objects of `K` are in the management API.

@@ -76,6 +76,11 @@ impl ApiError {
         let text = format!("request body is larger than {limit} bytes");
         Self::new(413, "RequestEntityTooLarge", text)
     }
+    /// This view was put together without a change feed.
+    pub(crate) fn no_feed() -> Self {
+        let text = "there is no change feed here; list again to see changes";
+        Self::new(501, "NotImplemented", text)
+    }
     pub fn server_error(message: impl std::fmt::Display) -> Self {
         Self::new(500, "ServerError", message.to_string())
     }

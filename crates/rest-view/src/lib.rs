@@ -10,8 +10,9 @@
 //! A request's way: [`view`] (negotiation, cross-site check) → [`route`] → input → [`Store`] →
 //! [`mapping`] → formatter → collection or resource. Start reading at [`RestView::handle`].
 //!
-//! Not here: authentication (the [`Caller`] is given), the change feed `/v3/subscribe`, the index
-//! that serves large lists.
+//! [`feed`] is the other half: a WebSocket that says which objects changed.
+//!
+//! Not here: authentication (the [`Caller`] is given), the index that serves large lists.
 
 pub mod action;
 mod answer;
@@ -21,6 +22,7 @@ pub mod context;
 mod crd;
 pub mod descriptor;
 pub mod error;
+pub mod feed;
 pub mod field;
 mod input;
 pub mod mapping;
@@ -41,6 +43,7 @@ pub use action::{Action, ActionAnswer, ActionHandler, ActionRequest};
 pub use context::{Caller, Context, Presentation};
 pub use descriptor::{Descriptor, Formatter, Mapper, Methods, Naming, Resource, Validator};
 pub use error::ApiError;
+pub use feed::{Feed, Subscriber};
 pub use field::{Field, FieldType, Place, StructType};
 pub use registry::{ApiVersion, Registry};
 pub use store::{Key, KubeResource, KubeStore, ListScope, Store};

@@ -12,7 +12,8 @@ use crate::error::ApiError;
 use crate::field::Place;
 use crate::input::{self, Operation};
 use crate::mapping;
-use crate::query::ListQuery;
+use crate::query::{Filter, ListQuery, Modifier};
+use crate::route::Route;
 use crate::store::{DeleteOptions, Key, ListScope};
 
 /// Attempts of an update that meets concurrent writes.
@@ -26,6 +27,22 @@ pub(crate) struct Narrowed {
     pub id: String,
 }
 
+impl Narrowed {
+    /// Below one resource, a type is narrowed by the field that refers to it.
+    pub fn by(route: &Route, descriptor: &Descriptor) -> Result<Option<Self>, ApiError> {
+        let Some((parent, id)) = &route.inside else { return Ok(None) };
+        let mut fields = descriptor.references_to(parent).filter(|name| *name != "creatorId");
+        match fields.next() {
+            Some(field) => Ok(Some(Self { field: field.to_owned(), id: id.clone() })),
+            None => Err(ApiError::not_found(format!("failed to find schema {}", descriptor.id))),
+        }
+    }
+
+    fn filter(&self) -> Filter {
+        Filter { field: self.field.clone(), modifier: Modifier::Eq, values: vec![self.id.clone()] }
+    }
+}
+
 pub(crate) async fn list(
     context: &Context<'_>,
     descriptor: &Descriptor,
@@ -36,13 +53,7 @@ pub(crate) async fn list(
         return Err(ApiError::method_not_allowed("GET"));
     }
     let mut query = ListQuery::parse(descriptor, context.query);
-    if let Some(narrowed) = narrowed {
-        query.filters.push(crate::query::Filter {
-            field: narrowed.field.clone(),
-            modifier: crate::query::Modifier::Eq,
-            values: vec![narrowed.id.clone()],
-        });
-    }
+    query.filters.extend(narrowed.map(Narrowed::filter));
     let scope = ListScope { namespace: namespace_of(context, descriptor, &query) };
     if descriptor.parent_field.is_some() {
         // Shown as null, so the scope alone decides.
@@ -51,6 +62,17 @@ pub(crate) async fn list(
     let stored = descriptor.store.list(context, &scope).await?;
     let body = collection::collection(context, descriptor, &query, self_url, &stored);
     Ok(Answer::Json(StatusCode::OK, body))
+}
+
+/// All there is of a type, or all below one resource.
+pub(crate) fn scope_within(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    narrowed: Option<&Narrowed>,
+) -> ListScope {
+    let mut query = ListQuery::parse(descriptor, &[]);
+    query.filters.extend(narrowed.map(Narrowed::filter));
+    ListScope { namespace: namespace_of(context, descriptor, &query) }
 }
 
 /// A namespace that all matches must be in, so that less is read.
@@ -91,6 +113,17 @@ pub(crate) async fn require(
         return Ok(());
     }
     Err(ApiError::no_such_id())
+}
+
+/// The resource that the path is inside of, if any, must be one that the caller may see.
+pub(crate) async fn require_around(context: &Context<'_>, route: &Route) -> Result<(), ApiError> {
+    let Some((parent, id)) = &route.inside else { return Ok(()) };
+    let version = match &route.version.parent_type {
+        Some(_) => route.version.path.rsplit_once('/').map_or("", |(outer, _)| outer),
+        None => route.version.path.as_str(),
+    };
+    let descriptor = context.registry.find(version, parent).ok_or_else(ApiError::no_such_id)?;
+    descriptor.store.get(context, &key_of(descriptor, id)?).await.map(drop)
 }
 
 pub(crate) async fn get(context: &Context<'_>, descriptor: &Descriptor, id: &str) -> Outcome {

@@ -42,6 +42,22 @@ pub struct Route {
     pub target: Target,
 }
 
+impl Route {
+    /// Whether the path is about one resource with a sub-context, the one with id `bound`, or about
+    /// something inside it. What is public is open to everybody.
+    pub fn is_within(&self, registry: &Registry, bound: &str) -> bool {
+        match (&self.inside, &self.target) {
+            _ if self.version.public => true,
+            (Some((_, id)), _) => id == bound,
+            (None, Target::Resource { descriptor, id } | Target::Link { descriptor, id, .. }) => {
+                let inside = registry.version_inside(&self.version.path, &descriptor.id);
+                id == bound && inside.is_some()
+            }
+            _ => false,
+        }
+    }
+}
+
 /// `None`: no version has this path.
 pub fn route(registry: &Registry, path: &str) -> Option<Route> {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();

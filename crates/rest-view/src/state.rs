@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 /// A cattle.io object without conditions shows as `initializing` while younger than this.
-const INITIALIZING_FOR: SignedDuration = SignedDuration::from_secs(5);
+pub(crate) const INITIALIZING_FOR: SignedDuration = SignedDuration::from_secs(5);
 /// A removal that lasts longer shows as an error.
 const REMOVAL_EXPECTED_WITHIN: SignedDuration = SignedDuration::from_mins(5);
 

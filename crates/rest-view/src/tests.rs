@@ -1,5 +1,6 @@
 //! The engine over kinds of its own making: crates that hold widgets.
 
+mod feed;
 mod in_process;
 mod mapping;
 mod query;

@@ -8,12 +8,13 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, body_of, format_of};
+use crate::answer::{Answer, Format, body_of, format_of};
 use crate::browser::{self, Verdict};
 use crate::collection;
 use crate::context::{Caller, Context, Presentation};
 use crate::descriptor::Descriptor;
 use crate::error::ApiError;
+use crate::feed::{self, Feed, Subscriber};
 use crate::field::StructType;
 use crate::operations::{self, Narrowed};
 use crate::registry::{ApiVersion, Registry};
@@ -25,7 +26,8 @@ pub use crate::answer::BODY_SIZE_MAX;
 
 /// The view over a set of types, which may change while it runs.
 pub struct RestView {
-    registry: ArcSwap<Registry>,
+    registry: Arc<ArcSwap<Registry>>,
+    feed: Option<Feed>,
 }
 
 impl RestView {
@@ -33,7 +35,13 @@ impl RestView {
         versions: impl IntoIterator<Item = ApiVersion>,
         descriptors: impl IntoIterator<Item = Descriptor>,
     ) -> Self {
-        Self { registry: ArcSwap::from_pointee(Registry::new(versions, descriptors)) }
+        let registry = Registry::new(versions, descriptors);
+        Self { registry: Arc::new(ArcSwap::from_pointee(registry)), feed: None }
+    }
+    /// Also serves the change feed, see [`RestView::subscribe`].
+    pub fn with_feed(mut self, feed: Feed) -> Self {
+        self.feed = Some(feed);
+        self
     }
 
     /// Adds or replaces a type for requests that begin from now on.
@@ -80,6 +88,32 @@ impl RestView {
             Presentation { caller, urls, registry: &registry, now, action_links: false };
         let resource = collection::resource(&presentation, descriptor, stored, false);
         Some(collection::to_json(&presentation, descriptor, resource))
+    }
+
+    /// Whether the path is that of a change feed, whose requests are for [`RestView::subscribe`].
+    pub fn is_feed(&self, path: &str) -> bool {
+        feed::is_feed(&self.registry(), path)
+    }
+
+    /// Answers one request for a change feed: 101 and a socket that lives on its own, or an error.
+    ///
+    /// `request` must come from an HTTP/1.1 server of hyper, which carries the upgrade in the
+    /// request's extensions.
+    pub async fn subscribe(&self, request: Request<()>, subscriber: Subscriber) -> Response<Bytes> {
+        let outcome = match &self.feed {
+            Some(feed) => feed::open(feed, &self.registry, request, subscriber).await,
+            None => Err(ApiError::no_feed()),
+        };
+        outcome.unwrap_or_else(|error| {
+            Answer::from(error).finish(Format::Json, None, &Verdict::Nothing)
+        })
+    }
+
+    /// Waits until all sockets of the change feed are closed, once its `stop` has fired.
+    pub async fn feed_closed(&self) {
+        if let Some(feed) = &self.feed {
+            feed.closed().await;
+        }
     }
 
     /// Answers one request.
@@ -155,7 +189,7 @@ impl Call<'_> {
             return Err(ApiError::unauthenticated());
         }
         let bound = self.context.caller.token_cluster.as_deref();
-        if bound.is_some_and(|bound| !self.is_within(bound)) {
+        if bound.is_some_and(|bound| !self.route.is_within(self.context.registry, bound)) {
             return Err(ApiError::unauthenticated());
         }
         let is_read = self.method == Method::GET;
@@ -174,11 +208,7 @@ impl Call<'_> {
             Target::Link { link, .. } => {
                 Err(ApiError::not_found(format!("failed to find link {link}")))
             }
-            Target::Subscribe => Err(ApiError::new(
-                501,
-                "NotImplemented",
-                "the change feed is not available yet; list again to see changes",
-            )),
+            Target::Subscribe => Err(ApiError::no_feed()),
         }
     }
 
@@ -192,28 +222,13 @@ impl Call<'_> {
         self.route.version.public || by_id
     }
 
-    /// Whether the path is about one resource with a sub-context, the one with id `bound`, or about
-    /// something inside it. What is public is open to everybody.
-    fn is_within(&self, bound: &str) -> bool {
-        let Route { version, inside, target, .. } = self.route;
-        match (inside, target) {
-            _ if version.public => true,
-            (Some((_, id)), _) => id == bound,
-            (None, Target::Resource { descriptor, id } | Target::Link { descriptor, id, .. }) => {
-                let registry = self.context.registry;
-                id == bound && registry.version_inside(&version.path, &descriptor.id).is_some()
-            }
-            _ => false,
-        }
-    }
-
     async fn collection(
         &self,
         descriptor: &Descriptor,
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Result<Answer, ApiError> {
-        let narrowed = self.narrowed(descriptor)?;
+        let narrowed = Narrowed::by(self.route, descriptor)?;
         match self.method {
             Method::GET => {
                 let url = self.context.urls.path(self.path.trim_end_matches('/'));
@@ -240,7 +255,7 @@ impl Call<'_> {
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Result<Answer, ApiError> {
-        if let Some(narrowed) = self.narrowed(descriptor)? {
+        if let Some(narrowed) = Narrowed::by(self.route, descriptor)? {
             operations::require(self.context, descriptor, id, &narrowed).await?;
         }
         match self.method {
@@ -258,16 +273,6 @@ impl Call<'_> {
                 operations::act(self.context, descriptor, Some(id), name, body).await
             }
             _ => Err(ApiError::method_not_allowed(self.method.as_str())),
-        }
-    }
-
-    /// Below one resource, a type of the outer version is narrowed by the field that refers to it.
-    fn narrowed(&self, descriptor: &Descriptor) -> Result<Option<Narrowed>, ApiError> {
-        let Some((parent, id)) = &self.route.inside else { return Ok(None) };
-        let mut fields = descriptor.references_to(parent).filter(|name| *name != "creatorId");
-        match fields.next() {
-            Some(field) => Ok(Some(Narrowed { field: field.to_owned(), id: id.clone() })),
-            None => Err(ApiError::not_found(format!("failed to find schema {}", descriptor.id))),
         }
     }
 

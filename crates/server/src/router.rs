@@ -3,6 +3,7 @@
 //! Everything comes in through one port. The identity is found out once, here; what follows believes it.
 
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
@@ -20,7 +21,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use identity::credential::Found;
 use identity::{Authenticate, Identity};
-use rest_view::RestView;
+use rest_view::{RestView, Subscriber};
 
 use crate::clients::InProcess;
 use crate::root_page;
@@ -112,6 +113,11 @@ impl Router {
         if let Some(route) = route {
             return self.feature(route, request, identity.as_ref()).await;
         }
+        if let Some(identity) = &identity
+            && self.0.view.is_feed(path)
+        {
+            return self.feed(request, identity).await;
+        }
         if is_view(path) {
             return self.view(request, identity.as_ref()).await;
         }
@@ -179,14 +185,7 @@ impl Router {
     ) -> Response<Body> {
         let user = identity.map_or_else(UserInfo::anonymous, |identity| self.user(identity));
         let client = InProcess(self.0.api.clone()).client(user);
-        let caller =
-            identity.map_or_else(rest_view::Caller::anonymous, |identity| rest_view::Caller {
-                user_id: identity.user_id.clone(),
-                token_id: Some(identity.token_id.clone()),
-                auth_provider: Some(identity.auth_provider.clone()),
-                groups: identity.groups.clone(),
-                token_cluster: identity.cluster.clone(),
-            });
+        let caller = identity.map_or_else(rest_view::Caller::anonymous, viewer);
         let (parts, body) = request.into_parts();
         match read_body(body, rest_view::view::BODY_SIZE_MAX).await {
             Ok(body) => {
@@ -195,6 +194,46 @@ impl Router {
             }
             Err(status) => view_error(&status),
         }
+    }
+
+    /// The change feed of the view: lives longer than the request, and so does what it rests on.
+    async fn feed(&self, request: Request<Incoming>, identity: &Identity) -> Response<Body> {
+        let subscriber = Subscriber {
+            caller: viewer(identity),
+            client: self.client_of(identity.clone()),
+            rights: self.rights_of(identity.clone()),
+            ended: self.0.standing.of_token(&identity.token_id, &identity.user_id),
+        };
+        let request = request.map(|_| ());
+        self.0.view.subscribe(request, subscriber).await.map(respond::full)
+    }
+
+    /// Acts as the person, with the roles they have at the time of each request.
+    fn client_of(&self, identity: Identity) -> kube::Client {
+        let router = self.clone();
+        let service = move |mut request: Request<kube::client::Body>| {
+            let router = router.clone();
+            request.extensions_mut().insert(router.user(&identity));
+            async move { Ok::<_, Infallible>(router.0.api.handle(request).await) }
+        };
+        kube::Client::new(tower::service_fn(service), "default")
+    }
+
+    /// Another number once the person's rights in the management API may have changed.
+    fn rights_of(&self, identity: Identity) -> Box<dyn Fn() -> u64 + Send + Sync> {
+        let router = self.clone();
+        Box::new(move || {
+            let person = Membership { user: &identity.user_id, groups: &identity.groups };
+            let mut hasher = DefaultHasher::new();
+            router.0.access.management_groups(person).hash(&mut hasher);
+            router.0.api.authorizer().generation().hash(&mut hasher);
+            hasher.finish()
+        })
+    }
+
+    /// Waits until what outlives its request has ended, once the server's stop has fired.
+    pub async fn closed(&self) {
+        self.0.view.feed_closed().await;
     }
 
     async fn feature(
@@ -247,6 +286,17 @@ impl Router {
             extra: identity_extra(identity),
             revoked: self.0.standing.of_token(&identity.token_id, &identity.user_id),
         }
+    }
+}
+
+/// The person as the REST view knows them.
+fn viewer(identity: &Identity) -> rest_view::Caller {
+    rest_view::Caller {
+        user_id: identity.user_id.clone(),
+        token_id: Some(identity.token_id.clone()),
+        auth_provider: Some(identity.auth_provider.clone()),
+        groups: identity.groups.clone(),
+        token_cluster: identity.cluster.clone(),
     }
 }
 

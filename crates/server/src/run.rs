@@ -109,7 +109,7 @@ impl Server {
         let tls = serve_certificate(&keys.serving, &mut tasks)?;
         let (end, ended) = watch::channel(false);
         let router = plane.router(&running.server, &pki::ca_checksum(&ca_pem));
-        tasks.spawn(apiserver::serve::serve::<_, Outbound>(listener, tls, router, ended));
+        tasks.spawn(apiserver::serve::serve::<_, Outbound>(listener, tls, router.clone(), ended));
         let token = administrator_token(&folder, &plane.directory).await?;
         folder.write_kubeconfig(&url, &ca_pem, &token)?;
         running.server.set_ready(true);
@@ -118,6 +118,7 @@ impl Server {
         tasks.spawn(async move {
             stopped.cancelled().await;
             end.send_replace(true);
+            router.closed().await;
         });
         let Plane { features, context, standing, .. } = plane;
         tasks.spawn(standing.watch(stop.clone()));

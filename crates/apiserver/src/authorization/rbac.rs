@@ -6,6 +6,7 @@
 //! the number of bindings of others.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use api_meta::object::ObjectExt;
 use authz::{Action, PolicyRule, rules_allow};
@@ -97,6 +98,8 @@ pub trait RuleResolver: Send + Sync + 'static {
 #[derive(Default)]
 pub struct RbacAuthorizer {
     policy: RwLock<Policy>,
+    /// Counts the changes of `policy`, each after it holds.
+    generation: AtomicU64,
 }
 
 impl RbacAuthorizer {
@@ -112,11 +115,13 @@ impl RbacAuthorizer {
         for object in objects {
             put(&mut policy, kind, object);
         }
+        self.changed();
     }
 
     /// Takes in a new or changed object.
     pub fn put(&self, kind: RbacKind, object: &Value) {
         put(&mut self.policy.write(), kind, object);
+        self.changed();
     }
 
     /// Forgets an object. `namespace` is empty for cluster-scoped kinds.
@@ -127,6 +132,11 @@ impl RbacAuthorizer {
         } else {
             policy.remove_binding(namespace, name);
         }
+        self.changed();
+    }
+
+    fn changed(&self) {
+        self.generation.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -172,6 +182,10 @@ impl Authorizer for RbacAuthorizer {
             many => format!("RBAC: [{}]", many.join(", ")),
         };
         Decision::NoOpinion { reason }
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
     }
 }
 

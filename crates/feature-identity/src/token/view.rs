@@ -16,7 +16,8 @@ use jiff::Timestamp;
 use rest_view::store::{DeleteOptions, call};
 use rest_view::{
     Action, ActionAnswer, ActionHandler, ActionRequest, ApiError, Caller, Context, Descriptor,
-    Field, FieldType, Key, ListScope, Methods, Presentation, Resource, Store, StructType,
+    Field, FieldType, Key, KubeResource, ListScope, Methods, Presentation, Resource, Store,
+    StructType,
 };
 use serde_json::{Value, json};
 
@@ -24,11 +25,11 @@ use crate::directory::Directory;
 use crate::token::issue::{Issued, TokenRequest};
 
 pub fn view(directory: &Arc<Directory>) -> Descriptor {
-    let mut descriptor =
-        Descriptor::with_store("token", "tokens", Arc::new(Tokens(directory.clone())))
-            .methods(Methods { update: false, ..Methods::ALL })
-            .collection_action(Action::new("logout", Logout(directory.clone())))
-            .formatter(format);
+    let tokens = Tokens { directory: directory.clone(), resource: resource_of::<Token>() };
+    let mut descriptor = Descriptor::with_store("token", "tokens", Arc::new(tokens))
+        .methods(Methods { update: false, ..Methods::ALL })
+        .collection_action(Action::new("logout", Logout(directory.clone())))
+        .formatter(format);
     for field in fields() {
         descriptor = descriptor.root([field]);
     }
@@ -144,12 +145,16 @@ fn as_go_prints(value: &Value) -> String {
     }
 }
 
-struct Tokens(Arc<Directory>);
+struct Tokens {
+    directory: Arc<Directory>,
+    /// Where the objects are.
+    resource: KubeResource,
+}
 
 impl Tokens {
     /// The caller's token of this name; another's is as good as none.
     async fn own(&self, caller: &Caller, name: &str) -> Result<Arc<Token>, ApiError> {
-        let token = self.0.token(name).await;
+        let token = self.directory.token(name).await;
         token
             .filter(|token| token.user_id == caller.user_id)
             .ok_or_else(|| ApiError::not_found(format!("token \"{name}\" not found")))
@@ -183,7 +188,7 @@ impl Tokens {
             let text = "field \"ttl\" must not be negative";
             return Err(ApiError::invalid_field("MinLimitExceeded", "ttl", text));
         }
-        let issued = self.0.issue(request).await.map_err(failed)?;
+        let issued = self.directory.issue(request).await.map_err(failed)?;
         Ok(shown_once(&issued))
     }
 
@@ -193,7 +198,7 @@ impl Tokens {
             let text = "Cannot delete token for current session. Use logout instead";
             return Err(ApiError::new(400, "InvalidAction", text));
         }
-        self.0.revoke(name).await.map_err(failed)
+        self.directory.revoke(name).await.map_err(failed)
     }
 }
 
@@ -209,7 +214,7 @@ impl Store for Tokens {
     ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
         Box::pin(async move {
             let mut own = Vec::new();
-            self.0.tokens().for_each(|_, token| {
+            self.directory.tokens().for_each(|_, token| {
                 if token.user_id == context.caller.user_id {
                     own.push(without_hash(token));
                 }
@@ -238,6 +243,9 @@ impl Store for Tokens {
         _: &'a DeleteOptions,
     ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
         Box::pin(async move { self.end(context.caller, &key.name).await.map(|()| None) })
+    }
+    fn watched(&self) -> Option<&KubeResource> {
+        Some(&self.resource)
     }
 }
 

@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 use identity::Secret;
 use rest_view::store::DeleteOptions;
 use rest_view::{
-    Action, ApiError, Context, Descriptor, Field, FieldType, Key, KubeStore, ListScope,
-    Presentation, Resource, Store, StructType,
+    Action, ApiError, Context, Descriptor, Field, FieldType, Key, KubeResource, KubeStore,
+    ListScope, Presentation, Resource, Store, StructType,
 };
 use serde_json::{Map, Value};
 
@@ -133,7 +133,7 @@ impl Store for Users {
     ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
         Box::pin(async move {
             let mut users = self.kube.list(context, scope).await?;
-            users.retain(|user| !is_system(user));
+            users.retain(|user| self.is_listed(user));
             Ok(users)
         })
     }
@@ -170,6 +170,15 @@ impl Store for Users {
             return Box::pin(async { Err(error) });
         }
         self.kube.delete(context, key, options)
+    }
+    fn is_listed(&self, stored: &Value) -> bool {
+        !is_system(stored)
+    }
+    fn watched(&self) -> Option<&KubeResource> {
+        self.kube.watched()
+    }
+    fn sees_all<'a>(&'a self, context: &'a Context<'a>) -> BoxFuture<'a, Result<bool, ApiError>> {
+        self.kube.sees_all(context)
     }
 }
 

@@ -57,15 +57,15 @@ fn definition(kind: &str, plural: &str, scope: &str) -> Value {
     })
 }
 
-struct Cluster {
-    server: ApiServer,
-    rbac: Arc<RbacAuthorizer>,
-    view: RestView,
+pub(super) struct Cluster {
+    pub server: ApiServer,
+    pub rbac: Arc<RbacAuthorizer>,
+    pub view: RestView,
     _folder: tempfile::TempDir,
 }
 
 impl Cluster {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
         let registry = Registry::start(storage).await.unwrap();
@@ -112,7 +112,7 @@ impl Cluster {
     /// As the role `system:basic-user` does.
     fn allow_reviews(&self) {
         let rule = json!({"apiGroups": ["authorization.k8s.io"], "verbs": ["create"],
-                          "resources": ["selfsubjectrulesreviews"]});
+                          "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]});
         let role = json!({"metadata": {"name": "basic-user"}, "rules": [rule]});
         self.rbac.put(RbacKind::ClusterRole, &role);
         let group = json!({"kind": "Group", "name": GROUP_AUTHENTICATED,
@@ -125,8 +125,18 @@ impl Cluster {
         self.rbac.put(RbacKind::ClusterRoleBinding, &binding);
     }
 
+    /// Takes back what [`Cluster::allow`] gave.
+    pub fn forbid(&self, user: &str, resource: &str, namespace: &str, name: &str) {
+        let title = format!("{user}-{resource}-{namespace}-{name}");
+        let kind = match namespace {
+            "" => RbacKind::ClusterRoleBinding,
+            _ => RbacKind::RoleBinding,
+        };
+        self.rbac.remove(kind, namespace, &title);
+    }
+
     /// Lets `user` do `verbs` on `resource`, in `namespace` or everywhere, on `name` or on all.
-    fn allow(&self, user: &str, verbs: &[&str], resource: &str, namespace: &str, name: &str) {
+    pub fn allow(&self, user: &str, verbs: &[&str], resource: &str, namespace: &str, name: &str) {
         let mut rule =
             json!({"apiGroups": ["example.io"], "resources": [resource], "verbs": verbs});
         if !name.is_empty() {
@@ -148,7 +158,7 @@ impl Cluster {
         self.rbac.put(binding_kind, &binding);
     }
 
-    fn client(&self, user: &str) -> kube::Client {
+    pub fn client(&self, user: &str) -> kube::Client {
         let groups: &[&str] = match user {
             "admin" => &[GROUP_MASTERS, GROUP_AUTHENTICATED],
             _ => &[GROUP_AUTHENTICATED],
@@ -156,7 +166,7 @@ impl Cluster {
         kube::Client::new(self.server.as_user(UserInfo::new(user, groups)), "default")
     }
 
-    async fn call(&self, user: &str, method: &str, path: &str, body: Value) -> Reply {
+    pub async fn call(&self, user: &str, method: &str, path: &str, body: Value) -> Reply {
         let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
         let request =
             Request::builder().method(method).uri(path).header("host", "h").body(body).unwrap();
@@ -166,13 +176,13 @@ impl Cluster {
         Reply { status: parts.status.as_u16(), headers: parts.headers, body, bytes }
     }
 
-    async fn depot(&self, name: &str) -> String {
+    pub async fn depot(&self, name: &str) -> String {
         let reply = self.call("admin", "POST", "/v3/depots", json!({"name": name})).await;
         assert_eq!(reply.status, 201, "{}", reply.body);
         reply.body["id"].as_str().unwrap().to_owned()
     }
 
-    async fn widget(&self, depot: &str, name: &str) -> String {
+    pub async fn widget(&self, depot: &str, name: &str) -> String {
         let body = json!({"name": name, "depotId": depot});
         let reply = self.call("admin", "POST", "/v3/widgets", body).await;
         assert_eq!(reply.status, 201, "{}", reply.body);

@@ -1,0 +1,277 @@
+//! What one socket has shown, and the next frame from the next key.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use http::HeaderMap;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::Subscriber;
+use super::inbox::{Inbox, Item, Missed, News};
+use super::watch::{Watch, Watches};
+use crate::collection;
+use crate::context::{Context, Presentation};
+use crate::descriptor::Descriptor;
+use crate::error::ApiError;
+use crate::operations::Narrowed;
+use crate::registry::Registry;
+use crate::state::INITIALIZING_FOR;
+use crate::store::{Key, ListScope};
+use crate::urls::Urls;
+
+/// Objects of a type that are remembered as not to be seen, so that their changes cost nothing.
+const HIDDEN_MAX: usize = 10_000;
+
+/// One type that a socket is about.
+pub(super) struct Topic {
+    descriptor: Arc<Descriptor>,
+    narrowed: Option<Narrowed>,
+    scope: ListScope,
+    /// Objects that the client has been shown and not been told to be gone.
+    shown: HashSet<Arc<Key>>,
+    /// Objects that were refused since the last look at the caller's rights.
+    hidden: HashSet<Arc<Key>>,
+    /// The caller could see every object at the last look.
+    sees_all: bool,
+}
+
+impl Topic {
+    pub fn new(descriptor: Arc<Descriptor>, narrowed: Option<Narrowed>, scope: ListScope) -> Self {
+        let (shown, hidden) = (HashSet::new(), HashSet::new());
+        Self { descriptor, narrowed, scope, shown, hidden, sees_all: false }
+    }
+
+    /// The object as the caller sees it now, if they do.
+    async fn see(
+        &mut self,
+        context: &Context<'_>,
+        key: &Arc<Key>,
+    ) -> Result<Option<Value>, ApiError> {
+        if self.skips(key) {
+            return Ok(None);
+        }
+        let stored = match self.descriptor.store.get(context, key).await {
+            Ok(stored) if self.descriptor.store.is_listed(&stored) => stored,
+            Ok(_) => return Ok(None),
+            Err(error) if error.is_forbidden() => {
+                self.hide(key);
+                return Ok(None);
+            }
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let object = shown(context, &self.descriptor, &stored);
+        Ok(self.is_within(&object).then_some(object))
+    }
+
+    fn is_within(&self, fields: &Value) -> bool {
+        let fits = |narrowed: &Narrowed| fields[&narrowed.field] == narrowed.id.as_str();
+        self.narrowed.as_ref().is_none_or(fits)
+    }
+
+    fn skips(&self, key: &Arc<Key>) -> bool {
+        let elsewhere = self.scope.namespace.as_ref().is_some_and(|only| *only != key.namespace);
+        elsewhere || self.hidden.contains(key)
+    }
+
+    fn hide(&mut self, key: &Arc<Key>) {
+        if self.hidden.len() >= HIDDEN_MAX {
+            self.hidden.clear();
+        }
+        self.hidden.insert(key.clone());
+    }
+}
+
+/// How the socket was asked for.
+pub(super) struct Asked {
+    pub subscriber: Subscriber,
+    pub urls: Urls,
+    pub action_links: bool,
+}
+
+impl Asked {
+    /// As that of a GET now.
+    pub fn context<'a>(&'a self, registry: &'a Registry, headers: &'a HeaderMap) -> Context<'a> {
+        Context {
+            presentation: Presentation {
+                caller: &self.subscriber.caller,
+                urls: &self.urls,
+                registry,
+                now: Timestamp::now(),
+                action_links: self.action_links,
+            },
+            client: &self.subscriber.client,
+            headers,
+            query: &[],
+        }
+    }
+    fn rights(&self) -> u64 {
+        (self.subscriber.rights)()
+    }
+}
+
+/// What a socket does next.
+pub(super) enum Step {
+    /// Says that the feed is alive.
+    Ping,
+    /// Looks at what the caller may see.
+    Look,
+    /// Looks at one object.
+    Object(Item, News),
+}
+
+/// See the module.
+pub(super) struct Follower {
+    registry: Arc<ArcSwap<Registry>>,
+    pub asked: Asked,
+    topics: Vec<Topic>,
+    inbox: Arc<Inbox>,
+    /// Held so that the watches go on.
+    watches: Vec<Arc<Watch>>,
+    /// Of the last look at what the caller may see; `None` before the first.
+    rights: Option<u64>,
+    /// Shown as new, which they cease to be without a change. In the order in which they are to be
+    /// shown again.
+    young: VecDeque<(Instant, Item)>,
+}
+
+impl Follower {
+    /// Changes of the types come in from [`Self::ready`] on. Must be called inside a tokio runtime.
+    pub fn new(
+        registry: Arc<ArcSwap<Registry>>,
+        asked: Asked,
+        topics: Vec<Topic>,
+        watches: &Watches,
+    ) -> Self {
+        let inbox = Arc::default();
+        let watched = topics.iter().enumerate().filter_map(|(index, topic)| {
+            let resource = topic.descriptor.store.watched()?;
+            Some(watches.join(resource, &inbox, index))
+        });
+        let watches = watched.collect();
+        let young = VecDeque::new();
+        Self { registry, asked, topics, inbox, watches, rights: None, young }
+    }
+
+    /// Waits until no change is lost any more.
+    pub async fn ready(&self) {
+        for watch in &self.watches {
+            watch.running().await;
+        }
+    }
+
+    /// Takes one step, and gives the frame that the client gets for it, if any.
+    ///
+    /// # Errors
+    /// Objects or rights could not be read. The same step may be taken again.
+    pub async fn take(&mut self, step: &Step) -> Result<Option<String>, ApiError> {
+        match step {
+            Step::Ping => Ok(Some(frame("ping", &json!({})))),
+            Step::Look => {
+                self.grow_up();
+                self.look().await.map(|()| None)
+            }
+            Step::Object(item, news) => self.object(item, news).await,
+        }
+    }
+
+    fn grow_up(&mut self) {
+        while self.young.front().is_some_and(|(at, _)| *at <= Instant::now()) {
+            if let Some((_, item)) = self.young.pop_front() {
+                self.inbox.put(item, News::Changed);
+            }
+        }
+    }
+
+    /// Looks at what the caller may see, if that can differ from the last time: what was gained or
+    /// lost goes into the inbox. The first look brings everything in.
+    async fn look(&mut self) -> Result<(), ApiError> {
+        // Before anything is asked, so that a change meanwhile is looked at the next time.
+        let rights = self.asked.rights();
+        if self.rights == Some(rights) {
+            return Ok(());
+        }
+        let first = self.rights.is_none();
+        let registry = self.registry.load_full();
+        let headers = HeaderMap::new();
+        let context = self.asked.context(&registry, &headers);
+        for (index, topic) in self.topics.iter_mut().enumerate() {
+            let store = &topic.descriptor.store;
+            let saw_all = topic.sees_all;
+            topic.hidden.clear();
+            topic.sees_all = store.sees_all(&context).await?;
+            if saw_all && topic.sees_all && !first {
+                continue;
+            }
+            let visible = store.keys(&context, &topic.scope).await?;
+            let visible: HashSet<Arc<Key>> = visible.into_iter().map(Arc::new).collect();
+            for key in visible.symmetric_difference(&topic.shown) {
+                self.inbox.put((index, key.clone()), News::Changed);
+            }
+        }
+        self.rights = Some(rights);
+        Ok(())
+    }
+
+    /// Waits for the next object to look at. Cancel-safe.
+    pub async fn next(&self) -> Result<(Item, News), Missed> {
+        self.inbox.take().await
+    }
+
+    async fn object(&mut self, item: &Item, news: &News) -> Result<Option<String>, ApiError> {
+        let (index, key) = item;
+        let registry = self.registry.load_full();
+        let rights_are_known = self.rights == Some(self.asked.rights());
+        let topic = &mut self.topics[*index];
+        let headers = HeaderMap::new();
+        let context = self.asked.context(&registry, &headers);
+        let last = match news {
+            News::Removed(last) => last.as_ref().filter(|_| rights_are_known),
+            News::Changed => {
+                if let Some(object) = topic.see(&context, key).await? {
+                    topic.shown.insert(key.clone());
+                    if is_new(&object, context.now) {
+                        let at = Instant::now() + INITIALIZING_FOR.unsigned_abs();
+                        self.young.push_back((at, item.clone()));
+                    }
+                    return Ok(Some(frame("resource.change", &object)));
+                }
+                None
+            }
+        };
+        if !topic.shown.remove(key) {
+            return Ok(None);
+        }
+        let object = match last {
+            Some(stored) => shown(&context, &topic.descriptor, stored),
+            None => traces(&topic.descriptor, key),
+        };
+        Ok(Some(frame("resource.remove", &object)))
+    }
+}
+
+/// Whether the object is shown as initializing because it is young, and for no other reason.
+fn is_new(object: &Value, now: Timestamp) -> bool {
+    let created = object["createdTS"].as_i64().and_then(|at| Timestamp::from_millisecond(at).ok());
+    let is_young = created.is_some_and(|created| now.duration_since(created) < INITIALIZING_FOR);
+    is_young && object["state"] == "initializing"
+}
+
+fn shown(context: &Context<'_>, descriptor: &Descriptor, stored: &Value) -> Value {
+    let resource = collection::resource(context, descriptor, stored, false);
+    collection::to_json(context, descriptor, resource)
+}
+
+/// What may be said of an object that the client has seen and now may not, or cannot, see.
+fn traces(descriptor: &Descriptor, key: &Key) -> Value {
+    let metadata = json!({"namespace": key.namespace, "name": key.name});
+    let id = collection::id_of(descriptor, &json!({"metadata": metadata}));
+    json!({"id": id, "type": descriptor.id, "baseType": descriptor.base_type()})
+}
+
+fn frame(name: &str, data: &Value) -> String {
+    json!({"name": name, "data": data}).to_string()
+}

@@ -1,0 +1,328 @@
+//! Objects of a Kubernetes resource, as far as the caller may see them.
+
+use std::collections::BTreeSet;
+
+use futures::future::BoxFuture;
+use futures::{StreamExt, TryStreamExt};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{DeleteOptions, Key, KubeResource, ListScope, Store};
+use crate::context::Context;
+use crate::error::ApiError;
+
+/// Objects that are fetched one by one for a caller who may get but not list them.
+pub const VISIBLE_NAMES_MAX: usize = 1_000;
+/// Requests in flight at once while doing so.
+pub const VISIBLE_FETCHES_MAX: usize = 16;
+/// Reading the rules of the caller that hold everywhere needs some namespace.
+const NAMESPACE_OF_GLOBAL_RULES: &str = "default";
+const JSON: &str = "application/json";
+
+/// How much is read of each object.
+trait Form: DeserializeOwned + Send + 'static {
+    /// What a list is asked for.
+    const LIST: &'static str;
+}
+
+impl Form for Value {
+    const LIST: &'static str = JSON;
+}
+
+/// Its key alone.
+#[derive(Deserialize)]
+struct Named {
+    metadata: Key,
+}
+
+impl Form for Named {
+    const LIST: &'static str =
+        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+}
+
+/// Objects of a Kubernetes resource, reached with the caller's client.
+#[derive(Clone, Debug)]
+pub struct KubeStore {
+    resource: KubeResource,
+    /// Cluster-scoped resource whose objects' names are the namespaces that hold this one.
+    parent: Option<KubeResource>,
+}
+
+impl KubeStore {
+    pub fn new(resource: KubeResource) -> Self {
+        Self { resource, parent: None }
+    }
+    /// For callers who may not list everywhere: look in the namespaces named like the objects of
+    /// `parent` that they may see.
+    pub fn in_namespaces_of(mut self, parent: KubeResource) -> Self {
+        self.parent = Some(parent);
+        self
+    }
+
+    async fn list_as<T: Form>(
+        &self,
+        context: &Context<'_>,
+        scope: &ListScope,
+    ) -> Result<Vec<T>, ApiError> {
+        match &scope.namespace {
+            Some(namespace) if self.resource.namespaced => {
+                self.list_namespace(context, namespace.clone()).await
+            }
+            _ => self.list_everywhere(context).await,
+        }
+    }
+
+    async fn list_everywhere<T: Form>(&self, context: &Context<'_>) -> Result<Vec<T>, ApiError> {
+        match list_path(context, &self.resource.collection_path("")).await {
+            Err(error) if error.is_forbidden() => {}
+            other => return other,
+        }
+        if !self.resource.namespaced {
+            return visible(context, &self.resource, "").await;
+        }
+        let Some(parent) = &self.parent else { return Ok(Vec::new()) };
+        let parents: Vec<Named> = match list_path(context, &parent.collection_path("")).await {
+            Err(error) if error.is_forbidden() => visible(context, parent, "").await?,
+            other => other?,
+        };
+        let lists: Vec<Vec<T>> = futures::stream::iter(parents)
+            .map(|parent| self.list_namespace(context, parent.metadata.name))
+            .buffered(VISIBLE_FETCHES_MAX)
+            .try_collect()
+            .await?;
+        Ok(lists.into_iter().flatten().collect())
+    }
+
+    async fn list_namespace<T: Form>(
+        &self,
+        context: &Context<'_>,
+        namespace: String,
+    ) -> Result<Vec<T>, ApiError> {
+        match list_path(context, &self.resource.collection_path(&namespace)).await {
+            Err(error) if error.is_forbidden() => {
+                visible(context, &self.resource, &namespace).await
+            }
+            other => other,
+        }
+    }
+}
+
+impl Store for KubeStore {
+    fn list<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        scope: &'a ListScope,
+    ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
+        Box::pin(self.list_as(context, scope))
+    }
+
+    fn get<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(async move { call(context, "GET", &self.resource.object_path(key), None).await })
+    }
+
+    fn create<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        object: Value,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(async move {
+            let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+            let path = self.resource.collection_path(namespace);
+            call(context, "POST", &path, Some(&object)).await
+        })
+    }
+
+    fn replace<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+        object: Value,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(async move {
+            call(context, "PUT", &self.resource.object_path(key), Some(&object)).await
+        })
+    }
+
+    fn delete<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+        options: &'a DeleteOptions,
+    ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
+        Box::pin(async move {
+            let policy = options.propagation_policy.as_deref().unwrap_or("Background");
+            let mut body = json!({
+                "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy,
+            });
+            if let Some(seconds) = options.grace_period_seconds {
+                body["gracePeriodSeconds"] = seconds.into();
+            }
+            let path = self.resource.object_path(key);
+            call(context, "DELETE", &path, Some(&body)).await?;
+            match self.get(context, key).await {
+                Ok(object) => Ok(Some(object)),
+                // Gone, or gone together with the right to see it.
+                Err(error) if error.is_not_found() || error.is_forbidden() => Ok(None),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    fn keys<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        scope: &'a ListScope,
+    ) -> BoxFuture<'a, Result<Vec<Key>, ApiError>> {
+        Box::pin(async move {
+            let named: Vec<Named> = self.list_as(context, scope).await?;
+            Ok(named.into_iter().map(|object| object.metadata).collect())
+        })
+    }
+
+    fn watched(&self) -> Option<&KubeResource> {
+        Some(&self.resource)
+    }
+
+    fn sees_all<'a>(&'a self, context: &'a Context<'a>) -> BoxFuture<'a, Result<bool, ApiError>> {
+        Box::pin(async { may(context, "list", &self.resource, &Key::default()).await })
+    }
+}
+
+#[derive(Deserialize)]
+struct List<T> {
+    items: Vec<T>,
+}
+
+async fn list_path<T: Form>(context: &Context<'_>, path: &str) -> Result<Vec<T>, ApiError> {
+    let list: List<T> = send(context, "GET", path, T::LIST, None).await?;
+    Ok(list.items)
+}
+
+/// The objects that the caller's rules name one by one.
+async fn visible<T: Form>(
+    context: &Context<'_>,
+    resource: &KubeResource,
+    namespace: &str,
+) -> Result<Vec<T>, ApiError> {
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {
+            "namespace": if namespace.is_empty() { NAMESPACE_OF_GLOBAL_RULES } else { namespace },
+        },
+    });
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let answer = match call(context, "POST", path, Some(&review)).await {
+        Ok(answer) => answer,
+        Err(error) if error.is_forbidden() || error.is_not_found() => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let names = names_in_rules(&answer["status"]["resourceRules"], resource);
+    let found: Vec<Option<T>> = futures::stream::iter(names)
+        .map(|name| async move {
+            let key = Key { namespace: namespace.to_owned(), name };
+            match send(context, "GET", &resource.object_path(&key), JSON, None).await {
+                Ok(object) => Ok(Some(object)),
+                Err(error) if error.is_not_found() || error.is_forbidden() => Ok(None),
+                Err(error) => Err(error),
+            }
+        })
+        .buffered(VISIBLE_FETCHES_MAX)
+        .try_collect()
+        .await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Names that the rules allow to get, in order; at most [`VISIBLE_NAMES_MAX`].
+fn names_in_rules(rules: &Value, resource: &KubeResource) -> BTreeSet<String> {
+    let holds = |rule: &Value, key: &str, wanted: &str| {
+        let values = rule[key].as_array();
+        values.is_some_and(|values| values.iter().any(|v| v == wanted || v == "*"))
+    };
+    rules
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|rule| {
+            holds(rule, "verbs", "get")
+                && holds(rule, "apiGroups", &resource.group)
+                && holds(rule, "resources", &resource.plural)
+        })
+        .flat_map(|rule| rule["resourceNames"].as_array().into_iter().flatten())
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .take(VISIBLE_NAMES_MAX)
+        .collect()
+}
+
+/// Whether the caller may do `verb` on an object. For actions that then act with other rights.
+pub async fn may(
+    context: &Context<'_>,
+    verb: &str,
+    resource: &KubeResource,
+    key: &Key,
+) -> Result<bool, ApiError> {
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {
+            "verb": verb, "group": resource.group, "version": resource.version,
+            "resource": resource.plural, "namespace": key.namespace, "name": key.name,
+        }},
+    });
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let answer = call(context, "POST", path, Some(&review)).await?;
+    Ok(answer["status"]["allowed"] == true)
+}
+
+/// One request to the Kubernetes API with the caller's client.
+pub async fn call(
+    context: &Context<'_>,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Value, ApiError> {
+    send(context, method, path, JSON, body).await
+}
+
+async fn send<T: DeserializeOwned>(
+    context: &Context<'_>,
+    method: &str,
+    path: &str,
+    accept: &str,
+    body: Option<&Value>,
+) -> Result<T, ApiError> {
+    let bytes = body.map(Value::to_string).unwrap_or_default().into_bytes();
+    let mut request = http::Request::builder().method(method).uri(path);
+    request = request.header(http::header::ACCEPT, accept);
+    if body.is_some() {
+        request = request.header(http::header::CONTENT_TYPE, JSON);
+    }
+    let request = request.body(bytes).map_err(ApiError::server_error)?;
+    Ok(context.client.request(request).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_name_the_objects_a_caller_may_get() {
+        let resource = KubeResource::new("example.io", "v1", "widgets", "Widget", false);
+        let rules = json!([
+            {"verbs": ["get"], "apiGroups": ["example.io"], "resources": ["widgets"],
+             "resourceNames": ["b", "a"]},
+            {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "resourceNames": ["c"]},
+            {"verbs": ["update"], "apiGroups": ["example.io"], "resources": ["widgets"],
+             "resourceNames": ["d"]},
+            {"verbs": ["get"], "apiGroups": ["other.io"], "resources": ["widgets"],
+             "resourceNames": ["e"]},
+        ]);
+        let names: Vec<_> = names_in_rules(&rules, &resource).into_iter().collect();
+        assert_eq!(names, ["a", "b", "c"]);
+    }
+}
