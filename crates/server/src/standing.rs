@@ -39,6 +39,8 @@ struct TokenUse {
     signal: CancellationToken,
     user: String,
     since: Instant,
+    /// The token has been in memory: if it no longer is, it is gone.
+    seen: bool,
 }
 
 /// See the module.
@@ -64,6 +66,7 @@ impl Standing {
             signal: CancellationToken::new(),
             user: user.to_owned(),
             since: Instant::now(),
+            seen: self.directory.tokens().named(token).is_some(),
         });
         usage.signal.clone()
     }
@@ -105,6 +108,7 @@ impl Standing {
     fn look(&self) {
         let now = jiff::Timestamp::now().as_millisecond();
         self.tokens.lock().retain(|name, usage| {
+            usage.seen |= self.directory.tokens().named(name).is_some();
             let holds = self.holds(name, usage, now);
             if !holds {
                 usage.signal.cancel();
@@ -127,7 +131,7 @@ impl Standing {
                 let user_holds = user.is_some_and(|user| user.is_enabled());
                 user_holds && token.is_enabled() && !token.is_expired(now_millis)
             }
-            None => usage.since.elapsed() < NEW_TOKEN_GRACE,
+            None => !usage.seen && usage.since.elapsed() < NEW_TOKEN_GRACE,
         }
     }
 }
