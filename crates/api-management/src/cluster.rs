@@ -303,8 +303,17 @@ impl Cluster {
 
     /// Whether removal was asked for without waiting for what cannot be reached.
     pub fn is_removal_forced(&self) -> bool {
+        self.is_marked(keys::FORCE_REMOVE)
+    }
+
+    /// Whether removal is to leave what runs in the cluster as it is, also if we made the cluster.
+    pub fn is_detached(&self) -> bool {
+        self.is_marked(keys::DETACH)
+    }
+
+    fn is_marked(&self, annotation: &str) -> bool {
         let annotations = self.metadata.annotations.as_ref();
-        annotations.is_some_and(|map| map.get(keys::FORCE_REMOVE).is_some_and(|v| v == "true"))
+        annotations.is_some_and(|map| map.get(annotation).is_some_and(|value| value == "true"))
     }
 }
 

@@ -140,13 +140,8 @@ pub enum ClusterCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
-    /// Stop managing a cluster and leave it as it is
-    Detach {
-        /// Name or id
-        cluster: String,
-        #[command(flatten)]
-        server: ServerArgs,
-    },
+    /// Stop managing a cluster and leave what runs in it as it is
+    Detach(DetachArgs),
     /// Remove a cluster, and what was put into it
     #[command(visible_alias = "remove")]
     Rm(RemoveArgs),
@@ -189,6 +184,20 @@ pub struct RemoveArgs {
     #[arg(long)]
     pub force: bool,
     /// Give up waiting after this long; the removal goes on
+    #[arg(long, value_parser = duration, default_value = "5m")]
+    pub timeout: Duration,
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct DetachArgs {
+    /// Name or id
+    pub cluster: String,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Give up waiting after this long; detaching goes on
     #[arg(long, value_parser = duration, default_value = "5m")]
     pub timeout: Duration,
     #[command(flatten)]

@@ -50,16 +50,13 @@ async fn cluster_command(command: ClusterCommand) -> Result<ExitCode, CliError> 
             cluster::kubeconfig(&cluster, server.server.as_deref()).await?;
         }
         ClusterCommand::Rm(args) => remove::remove(args).await?,
+        ClusterCommand::Detach(args) => remove::detach(args).await?,
         ClusterCommand::Shell { cluster, server } => {
             return kubectl::shell(&cluster, server.server.as_deref()).await;
         }
         ClusterCommand::Create { .. } => {
             return Err(not_yet("creating clusters")
                 .hint("import one that exists: drover cluster import NAME --kubeconfig FILE"));
-        }
-        ClusterCommand::Detach { .. } => {
-            return Err(not_yet("detaching clusters")
-                .hint("\"drover cluster rm\" removes a cluster and what was put into it"));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -5,6 +5,7 @@
 use anyhow::{Result, bail};
 use e2e::journey::{self, MANAGEMENT, Target};
 use e2e::{Cli, Client, Kubeconfig, Server, eventually, snapshot};
+use serde_json::{Value, json};
 use testbed::RealCluster;
 
 struct World {
@@ -102,6 +103,107 @@ fn a_cluster_whose_agent_is_gone_goes_by_force_with_a_report_of_what_is_left() {
             .collect();
         if ours.is_empty() { Ok(()) } else { bail!("{ours:?}") }
     });
+}
+
+/// What people make in a cluster through Drover.
+fn works() -> Vec<Value> {
+    let labels = json!({"team": "shop", "field.cattle.io/projectId": "c-x_p-y"});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Namespace",
+               "metadata": {"name": "shop", "labels": labels}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+               "metadata": {"name": "prices", "namespace": "shop", "finalizers": ["shop.io/keep"]},
+               "data": {"apple": "1"}}),
+        json!({"apiVersion": "v1", "kind": "Secret",
+               "metadata": {"name": "till", "namespace": "shop"}, "stringData": {"pin": "0000"}}),
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+               "metadata": {"name": "shopkeeper"},
+               "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]}),
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+               "metadata": {"name": "shopkeepers"},
+               "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                           "name": "shopkeeper"},
+               "subjects": [{"kind": "Group", "name": "shopkeepers",
+                             "apiGroup": "rbac.authorization.k8s.io"}]}),
+    ]
+}
+
+#[test]
+fn detaching_takes_our_objects_and_leaves_what_people_made() {
+    let world = world();
+    let before = snapshot::take(&world.admin).unwrap();
+    let imported = journey::import(&world.server, &world.cli, "lent", &world.target).unwrap();
+    let role = Some(("cluster-member", "lent"));
+    journey::user_with_role(&world.server, &world.cli, "guest", role).unwrap();
+    world.cli.kubectl("lent").unwrap().apply(&works()).unwrap();
+    let bound = ["token", "create", "--cluster", "lent"];
+    world.cli.succeed(&bound).unwrap();
+    let with_works = snapshot::take(&world.admin).unwrap();
+
+    let refused = world.cli.refuse(&["cluster", "detach", "lent"]).unwrap();
+    assert!(refused.contains("--yes"), "{refused}");
+    let outcome = world.cli.run(&["cluster", "detach", "lent", "--yes"]).unwrap();
+    assert!(outcome.success, "{outcome:?}");
+    assert!(outcome.stderr.contains("all else in it is as it was"), "{outcome:?}");
+    is_gone(&world.server, &imported.id).unwrap();
+
+    // Downstream: exactly what was there before, and what people made, as they made it.
+    eventually("only what people made has come", || {
+        let after = snapshot::take(&world.admin)?;
+        let made = ["shop", "shopkeeper", "shopkeepers"];
+        let mut strange = snapshot::differences(&before, &after);
+        strange.retain(|line| {
+            let is_made = line
+                .strip_prefix("new: ")
+                .is_some_and(|key| key.split('/').skip(1).any(|name| made.contains(&name)));
+            !is_made
+        });
+        let changed = snapshot::differences(&with_works, &after);
+        let lost: Vec<_> = changed.iter().filter(|line| line.contains("shop")).collect();
+        if strange.is_empty() && lost.is_empty() { Ok(()) } else { bail!("{strange:?} {lost:?}") }
+    });
+
+    // Here: a report, an event, and no token that is good for nothing but this cluster.
+    let admin = world.server.admin().unwrap();
+    let path = format!("/api/v1/namespaces/cattle-system/configmaps/removal-{}", imported.id);
+    let kept = admin.get(&path).unwrap().success().unwrap();
+    let report: Value =
+        serde_json::from_str(kept["data"]["report.json"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        (&report["mode"], &report["outcome"], &report["left"]),
+        (&json!("detach"), &json!("complete"), &json!([])),
+        "{report}"
+    );
+    let events = admin.get("/api/v1/namespaces/default/events").unwrap().success().unwrap();
+    let events = events["items"].as_array().unwrap();
+    let of_cluster = |event: &&Value| event["involvedObject"]["name"] == imported.id.as_str();
+    let reasons: Vec<_> = events.iter().filter(of_cluster).map(|e| &e["reason"]).collect();
+    assert_eq!(reasons, [&json!("Detached")]);
+    let tokens = admin.get(&format!("{MANAGEMENT}/tokens")).unwrap().success().unwrap();
+    assert!(!tokens.to_string().contains(&imported.id), "{tokens}");
+
+    // It can come back.
+    drop(imported);
+    journey::import(&world.server, &world.cli, "lent", &world.target).unwrap();
+}
+
+#[test]
+fn a_cluster_that_cannot_be_reached_is_not_detached() {
+    let world = world();
+    let mut imported = journey::import(&world.server, &world.cli, "away", &world.target).unwrap();
+    imported.agent.kill();
+    eventually("the cluster is known to be out of reach", || {
+        let (state, message) = journey::state(&world.server, &imported.id)?;
+        if state == "unavailable" { Ok(()) } else { bail!("{state} {message}") }
+    });
+    let before = journey::cluster(&world.server, &imported.id).unwrap();
+    let refused = world.cli.refuse(&["cluster", "detach", "away", "--yes"]).unwrap();
+    assert!(refused.contains("cannot be reached") && refused.contains("rm --force"), "{refused}");
+    let after = journey::cluster(&world.server, &imported.id).unwrap();
+    assert_eq!(after["metadata"]["annotations"], before["metadata"]["annotations"]);
+    assert!(after["metadata"]["deletionTimestamp"].is_null(), "{after}");
+    let refused = world.cli.refuse(&["cluster", "detach", "local", "--yes"]).unwrap();
+    assert!(refused.contains("local"), "{refused}");
 }
 
 #[test]

@@ -32,7 +32,8 @@ impl ControllerIdentity {
     pub fn new(name: &'static str, rules: Vec<PolicyRule>) -> Self {
         Self { name, rules, rules_within: Vec::new() }
     }
-    /// Adds a rule that holds in one namespace only. The namespace must be a seed.
+    /// Adds a rule that holds in one namespace only. The namespace must be a seed, or one that every
+    /// API server has.
     pub fn within(mut self, namespace: &'static str, rule: PolicyRule) -> Self {
         self.rules_within.push((namespace, rule));
         self

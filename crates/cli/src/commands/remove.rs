@@ -1,4 +1,4 @@
-//! `drover cluster rm`.
+//! `drover cluster rm` and `drover cluster detach`.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::api::{self, Api, text};
-use crate::args::RemoveArgs;
+use crate::args::{DetachArgs, RemoveArgs, ServerArgs};
 use crate::checklist::Checklist;
 use crate::error::{CliError, Failure};
 use crate::prompt;
@@ -16,44 +16,149 @@ const FORCE: &str = api_management::keys::FORCE_REMOVE;
 /// Between two looks.
 const POLL_EVERY: Duration = Duration::from_millis(150);
 
+/// Annotation that has the server leave what runs in the cluster as it is, however it was made.
+const DETACH: &str = api_management::keys::DETACH;
+
 pub async fn remove(args: RemoveArgs) -> Result<(), CliError> {
-    let api = Api::open(args.server.server.as_deref())?;
-    let cluster = api.resolve(&api::CLUSTER, &args.cluster).await?;
-    let (id, name) = (text(&cluster, "id").to_owned(), text(&cluster, "name").to_owned());
-    let question = format!("Remove cluster {name} ({id}) and what was put into it?");
+    let leaving = Leaving::find(&args.server, &args.cluster, "removing").await?;
+    let question = format!("Remove cluster {} and what was put into it?", leaving.shown());
     if !args.yes && !prompt::confirm(&question, "--yes")? {
         return Err(CliError::new(Failure::Other, "nothing was removed"));
     }
-    if args.force {
-        force(&api, &cluster).await?;
-    }
-    let what = format!("removing cluster \"{name}\"");
-    api.delete("clusters", &id, &what).await?;
-
-    let mut list = Checklist::on_stderr();
-    list.begin(&what);
-    match wait_until_gone(&api, &id, &args, &mut list).await {
-        Ok(()) => {
-            list.done("");
-            report(&api, &id).await;
-            Ok(())
-        }
-        Err(error) => {
-            list.fail();
-            Err(error)
-        }
-    }
+    leaving.mark(args.force.then_some(FORCE)).await?;
+    let hint = if args.force {
+        "the removal goes on in the server; look at \"drover cluster get\""
+    } else {
+        "if the cluster cannot be reached, add --force"
+    };
+    leaving.follow(args.timeout, hint).await
 }
 
-/// Annotations are sent whole: what is left out would be removed.
-async fn force(api: &Api, cluster: &Value) -> Result<(), CliError> {
-    let mut annotations = cluster["annotations"].as_object().cloned().unwrap_or_default();
-    annotations.insert(FORCE.to_owned(), "true".into());
-    let path = format!("/v3/clusters/{}", api::encode(text(cluster, "id")));
-    let body = json!({"annotations": annotations});
-    let what = "asking for a forced removal";
-    api.call(http::Method::PUT, &path, Some(&body), what).await?;
+pub async fn detach(args: DetachArgs) -> Result<(), CliError> {
+    let leaving = Leaving::find(&args.server, &args.cluster, "detaching").await?;
+    leaving.must_be_reachable()?;
+    let question =
+        format!("Stop managing cluster {}? What runs in it stays as it is.", leaving.shown());
+    if !args.yes && !prompt::confirm(&question, "--yes")? {
+        return Err(CliError::new(Failure::Other, "nothing was detached"));
+    }
+    leaving.mark(Some(DETACH)).await?;
+    let hint = "if the cluster can no longer be reached: drover cluster rm --force";
+    leaving.follow(args.timeout, hint).await?;
+    eprintln!("kubeconfigs that were made here for it no longer work; use one of its own");
     Ok(())
+}
+
+/// A cluster on its way out.
+struct Leaving {
+    api: Api,
+    cluster: Value,
+    /// `removing`, `detaching`.
+    verb: &'static str,
+}
+
+impl Leaving {
+    async fn find(
+        server: &ServerArgs,
+        cluster: &str,
+        verb: &'static str,
+    ) -> Result<Self, CliError> {
+        let api = Api::open(server.server.as_deref())?;
+        let cluster = api.resolve(&api::CLUSTER, cluster).await?;
+        Ok(Self { api, cluster, verb })
+    }
+
+    fn id(&self) -> &str {
+        text(&self.cluster, "id")
+    }
+    fn shown(&self) -> String {
+        format!("{} ({})", text(&self.cluster, "name"), self.id())
+    }
+
+    /// What runs downstream can only be told to leave by its agent.
+    fn must_be_reachable(&self) -> Result<(), CliError> {
+        let holds = |kind: &str| {
+            let conditions = self.cluster["conditions"].as_array().into_iter().flatten();
+            let mut found = conditions.filter(|c| text(c, "type") == kind);
+            found.any(|condition| text(condition, "status") == "True")
+        };
+        if self.id() == api_management::ids::LOCAL_CLUSTER {
+            let message = "cluster \"local\" is the management API itself and cannot be detached";
+            return Err(CliError::new(Failure::Forbidden, message));
+        }
+        let joined = holds(api_management::cluster::PENDING);
+        if joined && !holds(api_management::cluster::CONNECTED) {
+            let message = format!("cluster {} cannot be reached now", self.shown());
+            let hint = "start its agent and try again; \"drover cluster rm --force\" forgets the \
+                        cluster and says what is left in it";
+            return Err(CliError::new(Failure::Unreachable, message).hint(hint));
+        }
+        Ok(())
+    }
+
+    /// Sets one of the marks, or none. Annotations are sent whole: what is left out is removed.
+    async fn mark(&self, wanted: Option<&str>) -> Result<(), CliError> {
+        let before = self.cluster["annotations"].as_object().cloned().unwrap_or_default();
+        let mut annotations = before.clone();
+        annotations.retain(|key, _| ![FORCE, DETACH].contains(&key.as_str()));
+        annotations.extend(wanted.map(|mark| (mark.to_owned(), "true".into())));
+        if annotations == before {
+            return Ok(());
+        }
+        let path = format!("/v3/clusters/{}", api::encode(self.id()));
+        let body = json!({"annotations": annotations});
+        let what = format!("{} cluster \"{}\"", self.verb, self.id());
+        self.api.call(http::Method::PUT, &path, Some(&body), &what).await?;
+        Ok(())
+    }
+
+    /// Deletes the cluster, watches it go and prints the report.
+    async fn follow(&self, timeout: Duration, hint: &str) -> Result<(), CliError> {
+        let what = format!("{} cluster \"{}\"", self.verb, text(&self.cluster, "name"));
+        self.api.delete("clusters", self.id(), &what).await?;
+        let mut list = Checklist::on_stderr();
+        list.begin(&what);
+        match self.wait_until_gone(timeout, hint, &mut list).await {
+            Ok(()) => {
+                list.done("");
+                report(&self.api, self.id()).await;
+                Ok(())
+            }
+            Err(error) => {
+                list.fail();
+                Err(error)
+            }
+        }
+    }
+
+    async fn wait_until_gone(
+        &self,
+        timeout: Duration,
+        hint: &str,
+        list: &mut Checklist<std::io::Stderr>,
+    ) -> Result<(), CliError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            match self.api.get("clusters", self.id(), "watching the cluster go").await {
+                Ok(cluster) => {
+                    let said = removal_message(&cluster);
+                    list.detail(said.lines().next().unwrap_or_default());
+                }
+                // Who may no longer see it is told so instead.
+                Err(error) if matches!(error.failure, Failure::NotFound | Failure::Forbidden) => {
+                    return Ok(());
+                }
+                Err(error) if error.failure == Failure::Unreachable => list.detail(&error.message),
+                Err(error) => return Err(error),
+            }
+            if Instant::now() >= deadline {
+                let seconds = timeout.as_secs();
+                let text = format!("cluster {} is still there after {seconds} s", self.shown());
+                return Err(CliError::new(Failure::Timeout, text).hint(hint));
+            }
+            sleep(POLL_EVERY).await;
+        }
+    }
 }
 
 /// Says what was left, as far as the server kept it and the caller may read it.
@@ -74,7 +179,11 @@ fn report_text(report: &Value) -> String {
     let removed = entries("removed").len();
     let left = entries("left");
     if left.is_empty() {
-        return format!("{removed} objects of ours were removed from it; nothing is left");
+        let rest = match text(report, "mode") {
+            "detach" => "all else in it is as it was",
+            _ => "nothing is left",
+        };
+        return format!("{removed} objects of ours were removed from it; {rest}");
     }
     let mut lines =
         vec![format!("{removed} objects of ours were removed from it; these are left:")];
@@ -87,41 +196,6 @@ fn report_text(report: &Value) -> String {
         format!("  {kind} {place} ({whose}): {why}")
     }));
     lines.join("\n")
-}
-
-/// Follows the removal to its end.
-async fn wait_until_gone(
-    api: &Api,
-    id: &str,
-    args: &RemoveArgs,
-    list: &mut Checklist<std::io::Stderr>,
-) -> Result<(), CliError> {
-    let deadline = Instant::now() + args.timeout;
-    loop {
-        match api.get("clusters", id, "watching the removal").await {
-            Ok(cluster) => {
-                let said = removal_message(&cluster);
-                list.detail(said.lines().next().unwrap_or_default());
-            }
-            // Who may no longer see it is told so instead.
-            Err(error) if matches!(error.failure, Failure::NotFound | Failure::Forbidden) => {
-                return Ok(());
-            }
-            Err(error) if error.failure == Failure::Unreachable => list.detail(&error.message),
-            Err(error) => return Err(error),
-        }
-        if Instant::now() >= deadline {
-            let seconds = args.timeout.as_secs();
-            let text = format!("cluster \"{}\" is still there after {seconds} s", args.cluster);
-            let hint = if args.force {
-                "the removal goes on in the server; look at \"drover cluster get\""
-            } else {
-                "if the cluster cannot be reached, add --force"
-            };
-            return Err(CliError::new(Failure::Timeout, text).hint(hint));
-        }
-        sleep(POLL_EVERY).await;
-    }
 }
 
 /// What the condition `Removed` says, else the summary.
@@ -151,5 +225,7 @@ mod tests {
         insta::assert_snapshot!(report_text(&report));
         let clean = report_text(&json!({"removed": [], "left": []}));
         assert_eq!(clean, "0 objects of ours were removed from it; nothing is left");
+        let detached = report_text(&json!({"mode": "detach", "removed": [], "left": []}));
+        assert_eq!(detached, "0 objects of ours were removed from it; all else in it is as it was");
     }
 }

@@ -5,8 +5,13 @@
 //! finalizer. Without an agent it waits until the deadline or until somebody sets the annotation
 //! `drover.io/force-remove: "true"`; then it goes on and the report says what could not be done.
 //!
+//! A cluster marked `drover.io/detach: "true"` is let go: the same of ours leaves it, and whatever else
+//! would be taken down with a cluster that we made stays. For an imported cluster there is no more to
+//! take down, so removing and detaching do the same.
+//!
 //! The report is a ConfigMap `removal-<cluster id>` in namespace `cattle-system` of the management
-//! cluster, key `report.json`: it outlives the object. The newest per cluster id stays.
+//! cluster, key `report.json`: it outlives the object. The newest per cluster id stays. An Event in
+//! namespace `default` says the same in one line.
 
 pub mod downstream;
 pub mod report;
@@ -16,7 +21,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_management::{
-    Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, Node, Project, condition, keys,
+    Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, Node, Project, Token, condition,
+    keys,
 };
 use controller::ensure::{self, Object};
 use controller::error::is_code;
@@ -31,12 +37,14 @@ use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, ListParams};
-use kube::{Api, Client, ResourceExt};
+use kube::runtime::events::{Recorder, Reporter};
+use kube::{Api, Client, Resource, ResourceExt};
 use parking_lot::Mutex;
 
 use downstream::Step;
 use report::{Left, Report};
 
+const CONTROLLER: &str = "cluster-removal";
 const REMOVED: OwnedCondition = OwnedCondition::of("Cluster", "Removed");
 
 /// Reason of Removed from when our downstream namespace was told to go: from then on a lost agent is
@@ -45,6 +53,8 @@ const DOWNSTREAM_GOING: &str = "DownstreamGoing";
 
 /// From the deletion on; then removal ends with what was possible.
 pub const REMOVAL_TIME_MAX: Duration = Duration::from_secs(300);
+/// Where events about objects without a namespace are.
+const EVENTS_NS: &str = "default";
 /// Time between two looks while something is going.
 const LOOK_INTERVAL: Duration = Duration::from_millis(300);
 
@@ -52,24 +62,28 @@ pub fn identity() -> ControllerIdentity {
     let dependants =
         ["nodes", "projects", "clusterregistrationtokens", "clusterroletemplatebindings"];
     ControllerIdentity::new(
-        "cluster-removal",
+        CONTROLLER,
         vec![
             // Patch: for the finalizer alone; admission refuses every other change by controllers.
             ours(&["clusters"], &["get", "patch"]),
             ours(&["clusters/status"], &["patch"]),
             ours(&dependants, &["list", "deletecollection"]),
+            ours(&["tokens"], &["delete"]),
             rule("", &["namespaces"], &["get", "delete"]),
         ],
     )
     .within(keys::SYSTEM_NS, rule("", &["configmaps"], &["get", "create", "patch"]))
+    .within(EVENTS_NS, rule("events.k8s.io", &["events"], &["create"]))
 }
 
 pub async fn run(context: ManagementContext, client: Client) {
     let scope = &context.scope;
     let clusters = scope.reflectors.get::<Whole<Cluster>>();
+    let tokens = scope.reflectors.get::<Whole<Token>>();
     let removal = Removal {
         client,
         clusters: clusters.clone(),
+        tokens,
         connections: context.connections.clone(),
         reports: Mutex::default(),
     };
@@ -102,6 +116,7 @@ pub async fn run(context: ManagementContext, client: Client) {
 struct Removal {
     client: Client,
     clusters: Arc<Reflector<Whole<Cluster>>>,
+    tokens: Arc<Reflector<Whole<Token>>>,
     connections: Arc<dyn ClusterConnections>,
     /// What was done so far, by cluster. Lost at a restart, which costs detail in the report only.
     reports: Mutex<HashMap<String, Report>>,
@@ -220,6 +235,7 @@ impl Removal {
         patience: Patience,
     ) -> Result<bool, ReconcileError> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        self.delete_bound_tokens(&key.name).await?;
         let attempt = || format!("read namespace \"{}\"", key.name);
         if namespaces.get_opt(&key.name).await.attempt(attempt)?.is_none() {
             return Ok(true);
@@ -253,6 +269,21 @@ impl Removal {
         }
     }
 
+    /// Tokens that are good for this cluster only are good for nothing now.
+    async fn delete_bound_tokens(&self, cluster: &str) -> Result<(), ReconcileError> {
+        let mut bound = Vec::new();
+        self.tokens.for_each(|key, token| {
+            if token.cluster_name == cluster {
+                bound.push(key.name.clone());
+            }
+        });
+        let api: Api<Token> = Api::all(self.client.clone());
+        for name in bound {
+            ensure::absent(&api, &name).await?;
+        }
+        Ok(())
+    }
+
     async fn finish(
         &self,
         cluster: &Cluster,
@@ -264,6 +295,12 @@ impl Removal {
         report.describe(cluster, deleted_at, patience);
         let configmaps: Api<ConfigMap> = Api::namespaced(self.client.clone(), keys::SYSTEM_NS);
         ensure::like(&configmaps, &report.to_config_map()).await?;
+        let reporter = Reporter::from(CONTROLLER.to_owned());
+        let recorder = Recorder::new(self.client.clone(), reporter);
+        if let Err(error) = recorder.publish(&report.to_event(), &cluster.object_ref(&())).await {
+            // The report tells the same; a removal does not wait for its event.
+            tracing::warn!(cluster = %key, %error, "no event tells of the removal");
+        }
         tracing::info!(cluster = %key, left = report.left.len(), "cluster removed");
         let target = Target::of::<Cluster>("", &key.name);
         finalizer::remove(&self.client, &target, keys::CLUSTER_FINALIZER).await?;
@@ -297,7 +334,7 @@ impl Removal {
 
 impl Reconcile for Removal {
     fn name(&self) -> &'static str {
-        "cluster-removal"
+        CONTROLLER
     }
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
         Box::pin(self.remove(key))

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
+use kube::runtime::events::{Event, EventType};
 use serde::Serialize;
 
 use super::Patience;
@@ -53,6 +54,8 @@ pub struct Report {
     pub display_name: String,
     pub deleted_at: String,
     pub finished_at: String,
+    /// `remove`, or `detach`: what runs in the cluster stays as it is, also if we made the cluster.
+    pub mode: &'static str,
     /// `complete`, `forced` or `deadline`.
     pub outcome: &'static str,
     pub removed: Vec<Removed>,
@@ -83,6 +86,7 @@ impl Report {
         self.display_name = cluster.display_name().to_owned();
         self.deleted_at = deleted_at.to_string();
         self.finished_at = controller::status::now();
+        self.mode = if cluster.is_detached() { "detach" } else { "remove" };
         self.outcome = match patience {
             _ if self.left.is_empty() => "complete",
             Patience::Forced => "forced",
@@ -90,12 +94,36 @@ impl Report {
         };
     }
 
+    /// The same in one line, for those who look at events.
+    pub fn to_event(&self) -> Event {
+        let (removed, left) = (self.removed.len(), self.left.len());
+        let note = format!(
+            "{removed} objects of ours were removed from cluster \"{}\", {left} are left; \
+             the report is ConfigMap \"{}\" in namespace \"{}\"",
+            self.display_name,
+            self.name(),
+            keys::SYSTEM_NS,
+        );
+        let is_detached = self.mode == "detach";
+        Event {
+            type_: if self.left.is_empty() { EventType::Normal } else { EventType::Warning },
+            reason: if is_detached { "Detached" } else { "Removed" }.to_owned(),
+            note: Some(note),
+            action: if is_detached { "Detach" } else { "Remove" }.to_owned(),
+            secondary: None,
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("removal-{}", self.cluster)
+    }
+
     pub fn to_config_map(&self) -> ConfigMap {
         let json = serde_json::to_string_pretty(self).expect("a report serialises");
         let labels = [(keys::CLUSTER_ID.to_owned(), self.cluster.clone())];
         ConfigMap {
             metadata: ObjectMeta {
-                name: Some(format!("removal-{}", self.cluster)),
+                name: Some(self.name()),
                 namespace: Some(keys::SYSTEM_NS.to_owned()),
                 labels: Some(labels.into()),
                 ..ObjectMeta::default()
