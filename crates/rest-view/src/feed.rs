@@ -115,10 +115,7 @@ pub(crate) async fn open(
     subscriber: Subscriber,
 ) -> Result<Response<Bytes>, ApiError> {
     let follower = admit(feed, registry, &request, subscriber).await?;
-    let response = create_response_with_body(&request, Bytes::new).map_err(|error| {
-        let text = format!("the change feed is a WebSocket over HTTP/1.1: {error}");
-        ApiError::new(400, "BadRequest", text)
-    })?;
+    let response = agree(&request)?;
     let place = feed.places.take(&follower.asked.subscriber.caller.user_id)?;
     let upgrade = hyper::upgrade::on(&mut request);
     let stop = feed.stop.clone();
@@ -130,6 +127,23 @@ pub(crate) async fn open(
         drop(place);
     });
     Ok(response)
+}
+
+/// The answer after which both sides speak WebSocket: 101 over HTTP/1.1, 200 over HTTP/2.
+fn agree(request: &Request<()>) -> Result<Response<Bytes>, ApiError> {
+    if is_extended_connect(request) {
+        return Ok(Response::new(Bytes::new()));
+    }
+    create_response_with_body(request, Bytes::new).map_err(|error| {
+        let text = format!("the change feed is a WebSocket: {error}");
+        ApiError::new(400, "BadRequest", text)
+    })
+}
+
+/// How browsers ask for a WebSocket on the HTTP/2 connection that they have anyway (RFC 8441).
+fn is_extended_connect(request: &Request<()>) -> bool {
+    let protocol = request.extensions().get::<hyper::ext::Protocol>();
+    *request.method() == Method::CONNECT && protocol.is_some_and(|p| p.as_str() == "websocket")
 }
 
 /// Checks who asks, from where, for what.
@@ -147,7 +161,7 @@ async fn admit(
     if subscriber.caller.is_anonymous() || bound.is_some_and(|id| !found.is_within(&types, id)) {
         return Err(ApiError::unauthenticated());
     }
-    if request.method() != Method::GET {
+    if request.method() != Method::GET && !is_extended_connect(request) {
         return Err(ApiError::method_not_allowed(request.method().as_str()));
     }
     let urls = Urls::of_request(request.headers(), request.uri());

@@ -11,11 +11,12 @@ use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::io::DuplexStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_util::sync::CancellationToken;
 
@@ -230,6 +231,46 @@ async fn what_there_is_comes_first_and_then_each_change_as_a_get_shows_it() {
     world.delete(&format!("/v3/widgets/{two}")).await;
     assert_eq!(socket.frame().await, ("resource.remove".to_owned(), last));
     socket.assert_silent().await;
+}
+
+/// As browsers ask on the connection that they have anyway.
+#[tokio::test]
+async fn over_http_2_the_feed_opens_by_an_extended_connect() {
+    let world = World::start().await;
+    let depot = world.cluster.depot("north").await;
+    let widget = world.cluster.widget(&depot, "One").await;
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (cluster, subscriber) = (world.cluster.clone(), world.subscriber("admin"));
+    let subscriber = Arc::new(std::sync::Mutex::new(Some(subscriber)));
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (cluster, subscriber) = (cluster.clone(), subscriber.lock().unwrap().take());
+        async move {
+            let answer = cluster.view.subscribe(request.map(|_| ()), subscriber.unwrap()).await;
+            Ok::<_, std::convert::Infallible>(answer.map(Full::new))
+        }
+    });
+    let mut server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+    server.enable_connect_protocol();
+    tokio::spawn(server.serve_connection(TokioIo::new(far), service));
+    let client = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    let (mut sender, connection) =
+        client.handshake::<_, Full<bytes::Bytes>>(TokioIo::new(near)).await.unwrap();
+    tokio::spawn(connection);
+
+    let request = Request::connect("https://view.example/v3/subscribe?resourceTypes=widget")
+        .header("origin", "https://view.example")
+        .header("sec-websocket-version", "13")
+        .extension(hyper::ext::Protocol::from_static("websocket"))
+        .body(Full::default())
+        .unwrap();
+    let answer = sender.send_request(request).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let stream = TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
+    let mut socket = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
+    let Message::Text(text) = socket.next().await.unwrap().unwrap() else { panic!() };
+    let frame: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(frame["name"], "resource.change");
+    assert_eq!(frame["data"]["id"], widget.as_str(), "{frame}");
 }
 
 #[tokio::test]
