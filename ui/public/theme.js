@@ -1,0 +1,3 @@
+// Before the first paint: the chosen theme, so that nothing flashes. Without a choice the system's counts.
+const chosen = localStorage.getItem("drover.theme");
+if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;

@@ -1,0 +1,45 @@
+/** What the server answers when it refuses, as one type. */
+
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+
+  /** HTTP status; 0 when there was no answer. */
+  readonly status: number;
+  /** The server's word for it, such as `InvalidFormat`. */
+  readonly code: string;
+  /** The field it is about, if it is about one. */
+  readonly field: string | undefined;
+
+  constructor(status: number, code: string, message: string, field?: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.field = field;
+  }
+
+  /** Nobody is logged in, or the login ended. */
+  get isUnauthenticated(): boolean {
+    return this.status === 401;
+  }
+  get isForbidden(): boolean {
+    return this.status === 403;
+  }
+  get isNotFound(): boolean {
+    return this.status === 404;
+  }
+  /** The server was not reached: the network, or it is starting. */
+  get isUnreachable(): boolean {
+    return this.status === 0 || this.status === 503;
+  }
+}
+
+export function isUnauthenticated(error: unknown): boolean {
+  return error instanceof ApiError && error.isUnauthenticated;
+}
+
+/** The sentence to show for an error of any kind. */
+export function sentence(error: unknown): string {
+  if (error instanceof ApiError && error.status === 0) return "The server does not answer.";
+  if (error instanceof Error) return error.message;
+  return String(error);
+}

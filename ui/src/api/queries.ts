@@ -1,0 +1,169 @@
+/** What can be read and done, as options of the query cache. */
+
+import { type QueryClient, queryOptions } from "@tanstack/react-query";
+import { request } from "./client.ts";
+import { ApiError } from "./errors.ts";
+import { feedOf, type ListKey } from "./feed.ts";
+import type {
+  Cluster,
+  Collection,
+  Node,
+  RegistrationToken,
+  Resource,
+  Setting,
+  User,
+} from "./types.ts";
+
+/** Pages a list is read in at most; beyond that it is cut, and the page says so. */
+const PAGES_MAX = 10;
+/** A whole list, with what the change feed says while it is read. */
+function list<T extends { id: string; type: string }>(
+  client: QueryClient,
+  key: ListKey,
+  path: string,
+): Promise<T[]> {
+  return feedOf(client).read(key, () => pages<T>(path));
+}
+
+/** Follows the links from page to page. */
+async function pages<T>(path: string): Promise<T[]> {
+  const found: T[] = [];
+  let next: string | undefined = path;
+  for (let page = 0; next && page < PAGES_MAX; page += 1) {
+    const answer: Collection<T> = await request("GET", next);
+    found.push(...answer.data);
+    next = answer.pagination?.next && samePath(answer.pagination.next);
+  }
+  return found;
+}
+
+/** Links name the host as the server knows it; the browser may know it by another name. */
+function samePath(link: string): string {
+  const { pathname, search } = new URL(link, window.location.href);
+  return pathname + search;
+}
+
+/** Noted at a login, since scripts do not see its cookie: without it the server need not be asked. */
+const SIGNED_IN = "drover.signed-in";
+
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: async (): Promise<User> => {
+    if (!localStorage.getItem(SIGNED_IN)) {
+      throw new ApiError(401, "Unauthorized", "nobody is logged in");
+    }
+    const users = await request<Collection<User>>("GET", "/v3/users?me=true");
+    const me = users.data[0];
+    if (!me) throw new ApiError(401, "Unauthorized", "nobody is logged in");
+    return me;
+  },
+  staleTime: 60_000,
+});
+
+export const clustersQuery = queryOptions({
+  queryKey: ["list", "cluster"] as const,
+  queryFn: ({ client, queryKey }) => list<Cluster>(client, queryKey, "/v3/clusters"),
+});
+
+export function nodesQuery(clusterId: string) {
+  return queryOptions({
+    queryKey: ["list", "node", clusterId] as const,
+    queryFn: ({ client, queryKey }) =>
+      list<Node>(client, queryKey, `/v3/nodes?clusterId=${encodeURIComponent(clusterId)}`),
+  });
+}
+
+export function registrationTokensQuery(clusterId: string) {
+  return queryOptions({
+    queryKey: ["list", "clusterRegistrationToken", clusterId] as const,
+    queryFn: ({ client, queryKey }) =>
+      list<RegistrationToken>(
+        client,
+        queryKey,
+        `/v3/clusterregistrationtokens?clusterId=${encodeURIComponent(clusterId)}`,
+      ),
+  });
+}
+
+/** A setting that everybody may read; empty when it is not set or may not be read. */
+export function settingQuery(name: string) {
+  return queryOptions({
+    queryKey: ["setting", name],
+    queryFn: async (): Promise<string> => {
+      try {
+        return (await request<Setting>("GET", `/v3/settings/${name}`)).value ?? "";
+      } catch (error) {
+        if (error instanceof ApiError && (error.isForbidden || error.isNotFound)) return "";
+        throw error;
+      }
+    },
+    staleTime: 300_000,
+  });
+}
+
+/** Logs in: the server sets the cookie, which scripts cannot read. */
+export async function login(username: string, password: string): Promise<void> {
+  await request("POST", "/v3-public/localProviders/local?action=login", {
+    username,
+    password,
+    responseType: "cookie",
+    description: "Web interface",
+  });
+  localStorage.setItem(SIGNED_IN, "yes");
+}
+
+/** Ends the login on the server, and forgets all that was read. */
+export async function logout(client: QueryClient): Promise<void> {
+  await request("POST", "/v3/tokens?action=logout", {});
+  localStorage.removeItem(SIGNED_IN);
+  client.clear();
+}
+
+export function createCluster(name: string): Promise<Cluster> {
+  return request("POST", "/v3/clusters", { name });
+}
+
+export function createRegistrationToken(clusterId: string): Promise<RegistrationToken> {
+  return request("POST", "/v3/clusterregistrationtokens", { clusterId });
+}
+
+export async function removeCluster(id: string): Promise<void> {
+  await request("DELETE", `/v3/clusters/${encodeURIComponent(id)}`);
+}
+
+/** Has a removal that waits for an unreachable cluster go on without it. */
+export async function forceRemoval(cluster: Cluster): Promise<void> {
+  const annotations = { ...cluster.annotations, [FORCE_REMOVE]: "true" };
+  await request("PUT", `/v3/clusters/${encodeURIComponent(cluster.id)}`, { annotations });
+}
+
+const FORCE_REMOVE = "drover.io/force-remove";
+
+export async function kubeconfig(id: string): Promise<string> {
+  const path = `/v3/clusters/${encodeURIComponent(id)}?action=generateKubeconfig`;
+  return (await request<{ config: string }>("POST", path, {})).config;
+}
+
+export interface Dependants {
+  projects: number;
+  /** Roles that people have on the cluster. */
+  roles: number;
+}
+
+/** What would go along with a cluster, counted by the server. */
+export function dependantsQuery(clusterId: string) {
+  const counted = async (plural: string): Promise<number> => {
+    const path = `/v3/${plural}?limit=1&clusterId=${encodeURIComponent(clusterId)}`;
+    const answer: Collection<Resource> = await request("GET", path);
+    return answer.pagination?.total ?? answer.data.length;
+  };
+  return queryOptions({
+    queryKey: ["dependants", clusterId],
+    queryFn: async (): Promise<Dependants> => {
+      const kinds = ["projects", "clusterroletemplatebindings"];
+      const [projects = 0, roles = 0] = await Promise.all(kinds.map(counted));
+      return { projects, roles };
+    },
+    staleTime: 0,
+  });
+}

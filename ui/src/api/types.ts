@@ -1,0 +1,97 @@
+/** The resources of `/v3` that the interface reads, with the fields it uses. */
+
+export type Quantities = Record<string, string>;
+
+export interface Condition {
+  type: string;
+  /** `True`, `False` or `Unknown`. */
+  status: string;
+  reason?: string;
+  message?: string;
+  lastUpdateTime?: string;
+  lastTransitionTime?: string;
+}
+
+export interface Resource {
+  id: string;
+  type: string;
+  created?: string | null;
+  state?: string;
+  /** `no`, `yes` while something is under way, `error` when it failed. */
+  transitioning?: string;
+  transitioningMessage?: string;
+  /** An absent link or action is one that the caller may not use. */
+  links?: Record<string, string>;
+  actions?: Record<string, string>;
+}
+
+export interface Collection<T> {
+  data: T[];
+  pagination?: { total?: number; next?: string };
+  /** What the caller may create has a link here. */
+  links?: Record<string, string>;
+  createTypes?: Record<string, string>;
+}
+
+export interface ComponentStatus {
+  name: string;
+  conditions?: { type: string; status: string; message?: string }[];
+}
+
+export interface Cluster extends Resource {
+  name: string;
+  description?: string;
+  internal?: boolean;
+  labels?: Record<string, string> | null;
+  annotations?: Record<string, string> | null;
+  driver?: string;
+  provider?: string;
+  version?: { gitVersion?: string; platform?: string } | null;
+  nodeCount?: number | null;
+  capacity?: Quantities | null;
+  allocatable?: Quantities | null;
+  requested?: Quantities | null;
+  limits?: Quantities | null;
+  conditions?: Condition[] | null;
+  componentStatuses?: ComponentStatus[] | null;
+  apiEndpoint?: string;
+  agentImage?: string;
+}
+
+export interface Node extends Resource {
+  name: string;
+  nodeName?: string;
+  clusterId?: string;
+  ipAddress?: string;
+  controlPlane?: boolean;
+  etcd?: boolean;
+  worker?: boolean;
+  unschedulable?: boolean;
+  allocatable?: Quantities | null;
+  requested?: Quantities | null;
+  conditions?: Condition[] | null;
+  info?: {
+    kubernetes?: { kubeletVersion?: string };
+    os?: { operatingSystem?: string; kernelVersion?: string; dockerVersion?: string };
+  } | null;
+}
+
+export interface RegistrationToken extends Resource {
+  clusterId?: string;
+  command?: string;
+  insecureCommand?: string;
+  manifestUrl?: string;
+  expiresAt?: string;
+  usedAt?: string;
+}
+
+export interface User extends Resource {
+  name?: string;
+  username?: string;
+  me?: boolean;
+  mustChangePassword?: boolean;
+}
+
+export interface Setting extends Resource {
+  value?: string;
+}

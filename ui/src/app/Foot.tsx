@@ -1,0 +1,102 @@
+/** The foot: how fresh what one sees is, and what runs here. */
+
+import { useQuery } from "@tanstack/react-query";
+import { useFreshness } from "../api/freshness.ts";
+import type { Freshness } from "../api/live.ts";
+import { clustersQuery } from "../api/queries.ts";
+import { conditionOf } from "../features/clusters/conditions.ts";
+import { byRef, lastHeard } from "../features/clusters/model.ts";
+import { count } from "../lib/quantity.ts";
+import { clock, exact, length, point } from "../lib/time.ts";
+import { Shape, State } from "../ui/StateMark.tsx";
+import { useNow } from "../ui/Time.tsx";
+import styles from "./Foot.module.css";
+import type { Place } from "./place.ts";
+
+/** The server says something every 5 s; more silence than that is worth a word. */
+const QUIET_MAX_MS = 7_000;
+const TICK_MS = 1_000;
+
+export function Foot({ place }: { place: Place }) {
+  const { dataUpdatedAt } = useQuery(clustersQuery);
+  const freshness = useFreshness();
+  const now = useNow(TICK_MS);
+  return (
+    <footer className={styles.foot}>
+      <FreshnessWord freshness={freshness} readAt={dataUpdatedAt} now={now} />
+      <Agents place={place} now={now} />
+      <span className="grow" />
+      <span>Drover {__VERSION__}</span>
+    </footer>
+  );
+}
+
+interface FreshnessWordProps {
+  freshness: Freshness;
+  /** When the list of clusters was last right, in milliseconds; 0: never. */
+  readAt: number;
+  now: Date;
+}
+
+function FreshnessWord({ freshness: { state, heardAt }, readAt, now }: FreshnessWordProps) {
+  if (state === "live" && heardAt) {
+    const silent = now.getTime() - heardAt.getTime();
+    const late = silent > QUIET_MAX_MS;
+    return (
+      <span className={styles.part} title={`Last heard from the server ${exact(heardAt)}`}>
+        <span role="status">
+          <State tone={late ? "wait" : "ok"}>{late ? "Catching up" : "Live"}</State>
+        </span>
+        <span>heard {length(silent)} ago</span>
+      </span>
+    );
+  }
+  if (state === "lost") {
+    const at = readAt ? new Date(readAt) : heardAt;
+    return (
+      <span className={styles.part} title={at && exact(at)}>
+        <span role="status">
+          <State tone="off">{at ? `Offline, as of ${clock(at)}` : "Offline"}</State>
+        </span>
+        <span>trying again</span>
+      </span>
+    );
+  }
+  return (
+    <span className={styles.part}>
+      <span role="status">
+        <State tone="run">Connecting</State>
+      </span>
+    </span>
+  );
+}
+
+/** Of the fleet how many agents are there; of one cluster since when. */
+function Agents({ place, now }: { place: Place; now: Date }) {
+  const { data: clusters } = useQuery(clustersQuery);
+  if (!clusters) return null;
+  if (place.cluster) {
+    const cluster = byRef(clusters, place.cluster);
+    if (!cluster || cluster.internal) return null;
+    const heard = lastHeard(cluster);
+    const since = point(conditionOf(cluster, "Connected")?.lastTransitionTime);
+    if (heard !== "live") {
+      return (
+        <span className={styles.part}>
+          <Shape tone={heard ? "off" : "wait"} />
+          {heard ? `Agent silent since ${clock(heard)}` : "Agent never called in"}
+        </span>
+      );
+    }
+    const age = since && ` for ${length(now.getTime() - since.getTime())}`;
+    return <span>Agent connected{age}</span>;
+  }
+  const agents = clusters.filter((cluster) => !cluster.internal);
+  if (agents.length === 0) return null;
+  const live = agents.filter((cluster) => lastHeard(cluster) === "live").length;
+  return (
+    <span>
+      {count(live)} of {count(agents.length)} {agents.length === 1 ? "agent" : "agents"} connected
+    </span>
+  );
+}

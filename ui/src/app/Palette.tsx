@@ -1,0 +1,189 @@
+/** Ctrl K: any cluster, page or action, by a few letters. `>` asks for actions alone, `/` for clusters. */
+
+import { Combobox, useCombobox } from "@mantine/core";
+import {
+  IconActivityHeartbeat,
+  IconDeviceDesktop,
+  IconHexagons,
+  IconHome,
+  IconKeyboard,
+  IconMoon,
+  IconPlus,
+  IconSearch,
+  IconServer,
+  IconSun,
+} from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { clustersQuery } from "../api/queries.ts";
+import { providerWord, sorted, stateWord, toneOf } from "../features/clusters/model.ts";
+import { monogram } from "../lib/names.ts";
+import { paths } from "../paths.ts";
+import { useModal } from "../ui/Dialog.tsx";
+import { Shape } from "../ui/StateMark.tsx";
+import { Key, Monogram } from "../ui/Tags.tsx";
+import styles from "./Palette.module.css";
+import type { Place } from "./place.ts";
+import { chooseTheme } from "./theme.ts";
+
+/** Of each group; more are found by typing. */
+const SHOWN_MAX = 8;
+
+interface Entry {
+  key: string;
+  group: "Clusters" | "Pages" | "Do";
+  mark: React.ReactNode;
+  text: string;
+  /** Found by these words too. */
+  hint: string;
+  aside?: React.ReactNode;
+  run(): void;
+}
+
+interface PaletteProps {
+  place: Place;
+  onHelp(): void;
+  onClose(): void;
+}
+
+export function Palette({ place, onHelp, onClose }: PaletteProps) {
+  const dialog = useModal();
+  const [text, setText] = useState("");
+  const combobox = useCombobox({ opened: true });
+  const entries = useEntries(place, onHelp);
+  const found = search(entries, text);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each new text begins at the top again.
+  useEffect(() => {
+    combobox.selectFirstOption();
+  }, [text, found.length]);
+  const run = (key: string) => {
+    onClose();
+    entries.find((entry) => entry.key === key)?.run();
+  };
+  const groups = [...new Set(found.map(({ group }) => group))];
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a click beside it closes it; Escape does the same.
+    <dialog
+      ref={dialog}
+      className={styles.palette}
+      aria-label="Search or jump to"
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      onClick={(event) => {
+        if (event.target === dialog.current) onClose();
+      }}
+    >
+      <Combobox store={combobox} onOptionSubmit={run}>
+        <div className={styles.box}>
+          <IconSearch size={20} stroke={1.5} aria-hidden="true" />
+          <Combobox.EventsTarget>
+            <input
+              data-autofocus
+              className={styles.input}
+              aria-label="Search or jump to"
+              placeholder="Cluster, page or action"
+              value={text}
+              spellCheck={false}
+              onChange={(event) => setText(event.target.value)}
+            />
+          </Combobox.EventsTarget>
+          <Key>Esc</Key>
+        </div>
+        <Combobox.Options className={styles.options} aria-label="Results">
+          {groups.map((group) => (
+            <Combobox.Group
+              key={group}
+              label={group}
+              classNames={{ group: styles.group ?? "", groupLabel: styles.title ?? "" }}
+            >
+              {found
+                .filter((entry) => entry.group === group)
+                .map((entry) => (
+                  <Combobox.Option key={entry.key} value={entry.key} className={styles.option}>
+                    <span className={styles.mark}>{entry.mark}</span>
+                    <span className="grow ellipsis">{entry.text}</span>
+                    <span className="third small">{entry.aside}</span>
+                  </Combobox.Option>
+                ))}
+            </Combobox.Group>
+          ))}
+          {found.length === 0 && (
+            <Combobox.Empty className={styles.empty}>
+              Nothing has all of these words. Fewer find more.
+            </Combobox.Empty>
+          )}
+        </Combobox.Options>
+      </Combobox>
+    </dialog>
+  );
+}
+
+function useEntries(place: Place, onHelp: () => void): Entry[] {
+  const navigate = useNavigate();
+  const { data: clusters = [] } = useQuery(clustersQuery);
+  const icon = (Icon: typeof IconHome) => <Icon size={16} stroke={1.5} aria-hidden="true" />;
+  const to = (text: string, Icon: typeof IconHome, run: () => void): Entry => {
+    return { key: `to ${text}`, group: "Pages", mark: icon(Icon), text, hint: "go to", run };
+  };
+  const act = (text: string, Icon: typeof IconHome, hint: string, run: () => void): Entry => {
+    return { key: `do ${text}`, group: "Do", mark: icon(Icon), text, hint, run };
+  };
+  const { cluster } = place;
+  return [
+    ...sorted(clusters, "state", false).map(
+      (one): Entry => ({
+        key: `cluster ${one.id}`,
+        group: "Clusters",
+        mark: <Monogram letters={monogram(one.name)} />,
+        text: one.name,
+        hint: `${one.id} ${providerWord(one)} ${one.version?.gitVersion ?? ""} ${stateWord(one)}`,
+        aside: (
+          <span className={styles.state}>
+            {stateWord(one)}
+            <Shape tone={toneOf(one)} />
+          </span>
+        ),
+        run: () => void navigate(paths.cluster(one.name)),
+      }),
+    ),
+    to("All clusters", IconHexagons, () => void navigate(paths.clusters())),
+    ...(cluster
+      ? [
+          to(`Overview of ${cluster}`, IconHome, () => void navigate(paths.cluster(cluster))),
+          to(`Nodes of ${cluster}`, IconServer, () => void navigate(paths.nodes(cluster))),
+          to(
+            `Conditions of ${cluster}`,
+            IconActivityHeartbeat,
+            () => void navigate(paths.conditions(cluster)),
+          ),
+        ]
+      : []),
+    act(
+      "Import cluster…",
+      IconPlus,
+      "add new",
+      () => void navigate(paths.clusters({ import: "new" })),
+    ),
+    act("Light theme", IconSun, "colour bright", () => chooseTheme("light")),
+    act("Dark theme", IconMoon, "colour night", () => chooseTheme("dark")),
+    act("Theme as the system", IconDeviceDesktop, "colour automatic", () => chooseTheme("system")),
+    act("Keyboard map", IconKeyboard, "help shortcuts keys", onHelp),
+  ];
+}
+
+/** Entries that have every word, a few of each group. */
+function search(entries: readonly Entry[], text: string): Entry[] {
+  const only = { ">": "Do", "/": "Clusters" }[text.trim().charAt(0)];
+  const words = (only ? text.trim().slice(1) : text).toLowerCase().split(/\s+/);
+  const counts = new Map<string, number>();
+  return entries.filter(({ group, text: own, hint }) => {
+    const hay = `${own} ${hint}`.toLowerCase();
+    if ((only && group !== only) || !words.every((word) => hay.includes(word))) return false;
+    const number = (counts.get(group) ?? 0) + 1;
+    counts.set(group, number);
+    return number <= SHOWN_MAX;
+  });
+}

@@ -1,0 +1,65 @@
+/** The person: who one is, the theme, signing out. */
+
+import { IconDeviceDesktop, IconLogout, IconMoon, IconSun } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { sentence } from "../api/errors.ts";
+import { logout, sessionQuery } from "../api/queries.ts";
+import { monogram } from "../lib/names.ts";
+import { paths } from "../paths.ts";
+import { Menu, MenuChoice, MenuGroup, MenuItem } from "../ui/Menu.tsx";
+import { tell } from "../ui/Toasts.tsx";
+import styles from "./PersonMenu.module.css";
+import { chooseTheme, type Theme, useTheme } from "./theme.ts";
+
+const THEMES: [Theme, string, typeof IconSun][] = [
+  ["system", "As the system", IconDeviceDesktop],
+  ["light", "Light", IconSun],
+  ["dark", "Dark", IconMoon],
+];
+
+export function PersonMenu() {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const theme = useTheme();
+  const { data: person } = useQuery(sessionQuery);
+  const name = person?.name || person?.username || "";
+  const leave = useMutation({
+    mutationFn: () => logout(client),
+    onSuccess: () => void navigate(paths.login()),
+    onError: (error) => tell("err", `Still signed in: ${sentence(error)}`),
+  });
+  return (
+    <Menu
+      label="You"
+      trigger={
+        <button type="button" className={styles.person} title={name}>
+          <span aria-hidden="true">{monogram(name)}</span>
+          <span className="hidden">You: {name}</span>
+        </button>
+      }
+    >
+      <div className={styles.who}>
+        <div className="strong">{name}</div>
+        {person?.username && <div className="small third">{person.username}</div>}
+      </div>
+      <MenuGroup title="Theme">
+        {THEMES.map(([value, word, Icon]) => (
+          <MenuChoice
+            key={value}
+            icon={<Icon size={16} stroke={1.5} />}
+            checked={theme === value}
+            onSelect={() => chooseTheme(value)}
+          >
+            {word}
+          </MenuChoice>
+        ))}
+      </MenuGroup>
+      <div className={styles.last}>
+        <MenuItem icon={<IconLogout size={16} stroke={1.5} />} onSelect={() => leave.mutate()}>
+          Sign out
+        </MenuItem>
+      </div>
+    </Menu>
+  );
+}

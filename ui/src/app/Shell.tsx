@@ -1,0 +1,81 @@
+/** The frame of every page: top bar, sidebar, foot. Keeps the change feed of the fleet open. */
+
+import { useNavigate } from "@tanstack/react-router";
+import { useEffect, useEffectEvent, useRef, useState } from "react";
+import { useLiveFeed } from "../api/freshness.ts";
+import { paths } from "../paths.ts";
+import { useShortcut } from "../ui/keyboard.ts";
+import { Toasts } from "../ui/Toasts.tsx";
+import { Foot } from "./Foot.tsx";
+import { KeyboardMap } from "./KeyboardMap.tsx";
+import { Palette } from "./Palette.tsx";
+import { type Place, usePlace } from "./place.ts";
+import styles from "./Shell.module.css";
+import { Sidebar } from "./Sidebar.tsx";
+import { TopBar } from "./TopBar.tsx";
+
+const FLEET_TYPES = ["cluster", "clusterRegistrationToken"];
+
+export function Shell({ children }: { children: React.ReactNode }) {
+  const place = usePlace();
+  const main = useRef<HTMLElement>(null);
+  const [open, setOpen] = useState<"palette" | "map">();
+  useLiveFeed("/v3/subscribe", FLEET_TYPES);
+  useGoKeys(place, () => setOpen("map"));
+  usePaletteKey(() => setOpen("palette"));
+  useFocusAfterMove(place, main);
+  return (
+    <div className={styles.app}>
+      <a className={styles.skip} href="#main">
+        Skip to the page
+      </a>
+      <TopBar place={place} onSearch={() => setOpen("palette")} onHelp={() => setOpen("map")} />
+      <Sidebar place={place} />
+      <main ref={main} id="main" className={styles.main} tabIndex={-1}>
+        {children}
+      </main>
+      <Foot place={place} />
+      <Toasts />
+      {open === "map" && <KeyboardMap onClose={() => setOpen(undefined)} />}
+      {open === "palette" && (
+        <Palette place={place} onHelp={() => setOpen("map")} onClose={() => setOpen(undefined)} />
+      )}
+    </div>
+  );
+}
+
+function useGoKeys({ cluster }: Place, onHelp: () => void): void {
+  const navigate = useNavigate();
+  useShortcut("?", onHelp);
+  useShortcut("g c", () => void navigate(paths.clusters()));
+  useShortcut("g o", () => cluster && void navigate(paths.cluster(cluster)));
+  useShortcut("g n", () => cluster && void navigate(paths.nodes(cluster)));
+}
+
+/** Works while typing too, as people know it; not on top of a dialog. */
+function usePaletteKey(onOpen: () => void): void {
+  const open = useEffectEvent(onOpen);
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      if (!document.querySelector("dialog[open]")) open();
+    };
+    document.addEventListener("keydown", listen);
+    return () => document.removeEventListener("keydown", listen);
+  }, []);
+}
+
+/** A new page is read from its top, by eyes and by screen readers; filters leave the focus alone. */
+function useFocusAfterMove(place: Place, main: React.RefObject<HTMLElement | null>): void {
+  const first = useRef(true);
+  const path = place.path;
+  useEffect(() => {
+    if (first.current) {
+      first.current = false;
+      return;
+    }
+    if (path) main.current?.focus({ preventScroll: true });
+    main.current?.scrollTo({ top: 0 });
+  }, [path, main]);
+}

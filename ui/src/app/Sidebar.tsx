@@ -1,0 +1,115 @@
+/** The sidebar: a flat list for the present scope, always open, with counts. */
+
+import {
+  type Icon,
+  IconActivityHeartbeat,
+  IconHexagons,
+  IconHome,
+  IconServer,
+} from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
+import { Link, type LinkProps } from "@tanstack/react-router";
+import { clustersQuery } from "../api/queries.ts";
+import { byRef, problems, stateWord, toneOf } from "../features/clusters/model.ts";
+import { usePins } from "../features/clusters/pins.ts";
+import { monogram } from "../lib/names.ts";
+import { count } from "../lib/quantity.ts";
+import { paths } from "../paths.ts";
+import { Shape } from "../ui/StateMark.tsx";
+import { Monogram } from "../ui/Tags.tsx";
+import type { Place } from "./place.ts";
+import styles from "./Sidebar.module.css";
+
+/** An entry is the present one at its own address only; filters do not matter. */
+const EXACTLY = { exact: true, includeSearch: false } as const;
+
+export function Sidebar({ place }: { place: Place }) {
+  const { data: clusters = [] } = useQuery(clustersQuery);
+  return place.cluster ? (
+    <ClusterSide reference={place.cluster} />
+  ) : (
+    <nav className={styles.side} aria-label="Fleet">
+      <Entry icon={IconHexagons} text="Clusters" number={clusters.length} to={paths.clusters()} />
+      <Pinned />
+    </nav>
+  );
+}
+
+function ClusterSide({ reference }: { reference: string }) {
+  const { data: clusters = [] } = useQuery(clustersQuery);
+  const cluster = byRef(clusters, reference);
+  const open = cluster ? problems(cluster).length : 0;
+  return (
+    <nav className={styles.side} aria-label={`Cluster ${reference}`}>
+      <Entry icon={IconHome} text="Overview" to={paths.cluster(reference)} />
+      <Entry
+        icon={IconServer}
+        text="Nodes"
+        number={cluster?.nodeCount ?? undefined}
+        to={paths.nodes(reference)}
+      />
+      <Entry
+        icon={IconActivityHeartbeat}
+        text="Conditions"
+        number={open || undefined}
+        note={open ? "do not hold" : undefined}
+        to={paths.conditions(reference)}
+      />
+      <Pinned />
+    </nav>
+  );
+}
+
+interface EntryProps {
+  icon: Icon;
+  text: string;
+  number?: number | undefined;
+  /** What the number counts, for those who do not see where it stands. */
+  note?: string | undefined;
+  to: LinkProps;
+}
+
+function Entry({ icon: Icon, text, number, note, to }: EntryProps) {
+  return (
+    <Link className={styles.entry} activeOptions={EXACTLY} title={text} {...to}>
+      <Icon size={16} stroke={1.5} aria-hidden="true" />
+      <span className={styles.word}>{text}</span>
+      {number !== undefined && <span className={styles.number}>{count(number)}</span>}
+      {note && <span className="hidden"> {note}</span>}
+    </Link>
+  );
+}
+
+/** Clusters a person keeps at hand, with a shape for those that need a look. */
+function Pinned() {
+  const { data: clusters = [] } = useQuery(clustersQuery);
+  const pins = usePins();
+  const pinned = pins.flatMap((id) => clusters.find((cluster) => cluster.id === id) ?? []);
+  if (pinned.length === 0) return null;
+  return (
+    <>
+      <h2 className={styles.title}>Pinned</h2>
+      {pinned.map((cluster) => {
+        const tone = toneOf(cluster);
+        return (
+          <Link
+            key={cluster.id}
+            className={styles.entry}
+            activeOptions={EXACTLY}
+            title={cluster.name}
+            {...paths.cluster(cluster.name)}
+          >
+            <Monogram letters={monogram(cluster.name)} />
+            <span className={styles.word}>{cluster.name}</span>
+            {tone !== "ok" && (
+              <span className={styles.number}>
+                <Shape tone={tone} />
+                <span className="hidden">{stateWord(cluster)}</span>
+              </span>
+            )}
+          </Link>
+        );
+      })}
+    </>
+  );
+}

@@ -1,0 +1,20 @@
+/** Where one is: the cluster and the page, from the address. */
+
+import { useLocation, useParams } from "@tanstack/react-router";
+
+export type ClusterView = "overview" | "nodes" | "conditions";
+
+export interface Place {
+  path: string;
+  /** As in the address: a name or an id. */
+  cluster: string | undefined;
+  view: ClusterView;
+}
+
+export function usePlace(): Place {
+  const path = useLocation({ select: (location) => location.pathname });
+  const { cluster } = useParams({ strict: false });
+  const end = path.split("/").at(-1);
+  const view = cluster && (end === "nodes" || end === "conditions") ? end : "overview";
+  return { path, cluster, view };
+}

@@ -1,0 +1,173 @@
+/** The frame of one cluster's pages: finds it, follows its nodes, and says so when it is not there. */
+
+import { IconDots, IconDownload, IconPin, IconPinnedOff, IconTrash } from "@tabler/icons-react";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { createContext, use, useState } from "react";
+import { sentence } from "../../api/errors.ts";
+import { useLiveFeed } from "../../api/freshness.ts";
+import { clustersQuery, kubeconfig } from "../../api/queries.ts";
+import type { Cluster } from "../../api/types.ts";
+import { day, point } from "../../lib/time.ts";
+import { paths } from "../../paths.ts";
+import { Button, buttonClass } from "../../ui/Button.tsx";
+import { download } from "../../ui/download.ts";
+import { Menu, MenuItem } from "../../ui/Menu.tsx";
+import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
+import { Page, PageHead } from "../../ui/Page.tsx";
+import { StatePill } from "../../ui/StateMark.tsx";
+import { tell } from "../../ui/Toasts.tsx";
+import { byRef, providerWord, stateWord, toneOf } from "./model.ts";
+import { togglePin, usePins } from "./pins.ts";
+import { RemoveDialog } from "./RemoveDialog.tsx";
+
+const Current = createContext<Cluster | undefined>(undefined);
+
+/** The cluster whose page this is. */
+export function useCluster(): Cluster {
+  const cluster = use(Current);
+  if (!cluster) throw new Error("there is no cluster outside of a cluster's page");
+  return cluster;
+}
+
+const NODE_TYPES = ["node"];
+
+interface ClusterPageProps {
+  /** Name or id, from the address. */
+  reference: string;
+  children: React.ReactNode;
+}
+
+export function ClusterPage({ reference, children }: ClusterPageProps) {
+  const clusters = useQuery(clustersQuery);
+  const cluster = byRef(clusters.data ?? [], reference);
+  if (cluster) {
+    return (
+      <Current value={cluster}>
+        <NodeFeed clusterId={cluster.id} />
+        {children}
+      </Current>
+    );
+  }
+  return (
+    <Page title={reference}>
+      <PageHead title={reference} />
+      {clusters.isPending && <Skeleton rows={6} what={reference} />}
+      {clusters.isError && (
+        <Notice tone="err" title={`${reference} could not be read.`}>
+          {sentence(clusters.error)}
+        </Notice>
+      )}
+      {clusters.data && <Gone reference={reference} />}
+    </Page>
+  );
+}
+
+/** Nodes change often and are many: they are followed only where they show. */
+function NodeFeed({ clusterId }: { clusterId: string }) {
+  useLiveFeed(`/v3/clusters/${encodeURIComponent(clusterId)}/subscribe`, NODE_TYPES);
+  return null;
+}
+
+function Gone({ reference }: { reference: string }) {
+  return (
+    <Blank
+      title={`There is no cluster ${reference}`}
+      actions={
+        <Link className={buttonClass()} {...paths.clusters()}>
+          All clusters
+        </Link>
+      }
+    >
+      It was removed, has another name, or you have no role on it.
+    </Blank>
+  );
+}
+
+/** Title, state, facts and actions: the same on each page of a cluster. */
+export function ClusterHead() {
+  const cluster = useCluster();
+  const navigate = useNavigate();
+  const [removing, setRemoving] = useState(false);
+  const pinned = usePins().includes(cluster.id);
+  return (
+    <>
+      <PageHead
+        title={cluster.name}
+        mark={<StatePill tone={toneOf(cluster)}>{stateWord(cluster)}</StatePill>}
+        facts={facts(cluster)}
+        actions={
+          <>
+            <KubeconfigButton cluster={cluster} />
+            <Menu
+              label={`More actions for ${cluster.name}`}
+              trigger={
+                <Button aria-label={`More actions for ${cluster.name}`}>
+                  <IconDots size={16} stroke={1.5} />
+                </Button>
+              }
+            >
+              <MenuItem
+                icon={
+                  pinned ? (
+                    <IconPinnedOff size={16} stroke={1.5} />
+                  ) : (
+                    <IconPin size={16} stroke={1.5} />
+                  )
+                }
+                onSelect={() => togglePin(cluster.id)}
+              >
+                {pinned ? "Unpin" : "Pin to the sidebar"}
+              </MenuItem>
+              {!cluster.internal && (
+                <MenuItem
+                  icon={<IconTrash size={16} stroke={1.5} />}
+                  danger
+                  onSelect={() => setRemoving(true)}
+                >
+                  Remove…
+                </MenuItem>
+              )}
+            </Menu>
+          </>
+        }
+      />
+      {removing && (
+        <RemoveDialog
+          cluster={cluster}
+          onClose={() => setRemoving(false)}
+          onRemoved={() => void navigate(paths.clusters())}
+        />
+      )}
+    </>
+  );
+}
+
+function KubeconfigButton({ cluster }: { cluster: Cluster }) {
+  const make = useMutation({
+    mutationFn: () => kubeconfig(cluster.id),
+    onSuccess: (text) => {
+      download(`${cluster.name}.yaml`, text, "application/yaml");
+      tell("ok", `${cluster.name}.yaml has a token of yours inside: keep it to yourself`);
+    },
+    onError: (error) => tell("err", `No kubeconfig: ${sentence(error)}`),
+  });
+  return (
+    <Button onClick={() => make.mutate()}>
+      <IconDownload size={16} stroke={1.5} />
+      Kubeconfig
+    </Button>
+  );
+}
+
+function facts(cluster: Cluster): string {
+  const version = cluster.version?.gitVersion;
+  const created = point(cluster.created);
+  const words = [
+    cluster.internal ? "The management API itself" : cluster.provider && providerWord(cluster),
+    version && `Kubernetes ${version}`,
+    created && !cluster.internal && `here since ${day(created)}`,
+  ];
+  const text = words.filter(Boolean).join(", ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,43 @@
+/** Nodes as a map of tiles; odd ones differ by shape. The text beside says the same. */
+
+import type { Node } from "../../api/types.ts";
+import { count } from "../../lib/quantity.ts";
+import { Skeleton } from "../../ui/Notice.tsx";
+import styles from "./NodeTiles.module.css";
+import { inOrder, NODE_TONE_WORDS, nodeTally, nodeTone } from "./nodes.ts";
+
+/** Beyond that the map says no more; the list has them all. */
+const TILES_MAX = 512;
+
+export function NodeTiles({ nodes, past }: { nodes: Node[] | undefined; past: boolean }) {
+  if (!nodes) return <Skeleton rows={2} what="nodes" />;
+  if (nodes.length === 0) {
+    return <p className="second">No nodes{past ? " were known" : " so far"}.</p>;
+  }
+  const tally = nodeTally(nodes);
+  const words = tally.map(([tone, number]) => `${count(number)} ${NODE_TONE_WORDS[tone]}`);
+  return (
+    <>
+      <div
+        className={styles.tiles}
+        data-large={nodes.length <= 60 || undefined}
+        role="img"
+        aria-label={`${count(nodes.length)} nodes: ${words.join(", ")}`}
+      >
+        {inOrder(nodes)
+          .slice(0, TILES_MAX)
+          .map((node) => (
+            <i key={node.id} className={styles.tile} data-tone={nodeTone(node)} title={node.name} />
+          ))}
+      </div>
+      <ul className={styles.legend}>
+        {tally.map(([tone, number]) => (
+          <li key={tone}>
+            <i className={styles.tile} data-tone={tone} />
+            {count(number)} {NODE_TONE_WORDS[tone]}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

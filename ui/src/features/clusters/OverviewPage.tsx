@@ -1,0 +1,268 @@
+/** One cluster at a glance: what needs a look, room, nodes, health. */
+
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { nodesQuery } from "../../api/queries.ts";
+import type { Cluster, Node } from "../../api/types.ts";
+import { bytes, cores, count, percentText } from "../../lib/quantity.ts";
+import { point } from "../../lib/time.ts";
+import { paths } from "../../paths.ts";
+import { Card } from "../../ui/Card.tsx";
+import { WideMeter } from "../../ui/Meter.tsx";
+import { Page } from "../../ui/Page.tsx";
+import { Shape, State } from "../../ui/StateMark.tsx";
+import { Ago, useNow } from "../../ui/Time.tsx";
+import { ClusterHead, useCluster } from "./ClusterPage.tsx";
+import { explainAll, isTrue } from "./conditions.ts";
+import {
+  isPast,
+  lastHeard,
+  ownLabels,
+  problems,
+  providerWord,
+  reasonOf,
+  type Usage,
+  usage,
+} from "./model.ts";
+import { NextStepLink } from "./NextStepLink.tsx";
+import { NodeTiles } from "./NodeTiles.tsx";
+import { inOrder, nodeProblems, nodeTone, nodeWord } from "./nodes.ts";
+import styles from "./OverviewPage.module.css";
+
+const TICK_MS = 5_000;
+/** Lines under “Needs a look”; the rest is on the page of conditions. */
+const LOOKS_SHOWN = 5;
+/** Up to here nodes are lines with names; beyond, tiles of a map. */
+const LINES_MAX = 7;
+
+export function OverviewPage() {
+  const cluster = useCluster();
+  const now = useNow(TICK_MS);
+  return (
+    <Page title={cluster.name}>
+      <ClusterHead />
+      <NeedsALook cluster={cluster} now={now} />
+      <div className={styles.cards} data-past={isPast(cluster) || undefined}>
+        <Room title="CPU" usage={usage(cluster, "cpu")} figure={cores} />
+        <Room title="Memory" usage={usage(cluster, "memory")} figure={bytes} />
+        <Room title="Pods" usage={usage(cluster, "pods")} figure={count} pods />
+      </div>
+      <div className={styles.cards}>
+        <Nodes cluster={cluster} />
+        <Health cluster={cluster} now={now} />
+        <Facts cluster={cluster} now={now} />
+      </div>
+    </Page>
+  );
+}
+
+function NeedsALook({ cluster, now }: { cluster: Cluster; now: Date }) {
+  const nodes = useQuery(nodesQuery(cluster.id));
+  const reason = reasonOf(cluster, now);
+  const [first] = problems(cluster);
+  const bad = isPast(cluster) ? [] : nodeProblems(nodes.data ?? []);
+  if (!reason && bad.length === 0) return null;
+  return (
+    <section className={styles.looks} aria-label="Needs a look">
+      <ul>
+        {reason && (
+          <li className={styles.look}>
+            <Shape tone={first?.tone ?? "wait"} />
+            <span className="grow">
+              <b>{first?.title ?? "State"}</b> <span className="second">{reason.text}</span>
+            </span>
+            <Since text={first?.since} now={now} />
+            <NextStepLink cluster={cluster} reason={reason} />
+          </li>
+        )}
+        {bad.slice(0, LOOKS_SHOWN).map(({ node, tone, text, since }) => (
+          <li key={node.id} className={styles.look}>
+            <Shape tone={tone} />
+            <span className="grow">
+              <b>{node.name}</b> <span className="second">{text}</span>
+            </span>
+            <Since text={since} now={now} />
+            <Link className="link" {...paths.nodes(cluster.name)}>
+              Open nodes
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Since({ text, now }: { text: string | undefined; now: Date }) {
+  const at = point(text);
+  return at ? (
+    <span className="third small">
+      <Ago at={at} now={now} />
+    </span>
+  ) : null;
+}
+
+interface RoomProps {
+  title: string;
+  usage: Usage;
+  figure(number: number): string;
+  pods?: boolean;
+}
+
+/** How much of what nodes have is spoken for. */
+function Room({ title, usage: { taken, whole, percent }, figure, pods }: RoomProps) {
+  const known = taken !== undefined && whole !== undefined;
+  const verb = pods ? "running or placed" : "reserved";
+  const words = known ? `${figure(taken)} ${verb}` : "not known yet";
+  const room = pods ? "room for" : "allocatable";
+  return (
+    <Card
+      title={title}
+      aside={
+        whole !== undefined && (
+          <span className="third small">
+            {pods ? `${room} ${figure(whole)}` : `${figure(whole)} ${room}`}
+          </span>
+        )
+      }
+    >
+      <p className={styles.figure}>
+        <span className={styles.big}>{percent === undefined ? "—" : percentText(percent)}</span>
+        <span className="second">{words}</span>
+      </p>
+      <WideMeter
+        percent={percent}
+        label={known ? `${title}: ${words} of ${figure(whole)}` : `${title}: not known yet`}
+      />
+      <p className={styles.left}>
+        {known
+          ? `${figure(Math.max(0, whole - taken))} left for more pods`
+          : "Nodes tell it once they are read"}
+      </p>
+    </Card>
+  );
+}
+
+function Nodes({ cluster }: { cluster: Cluster }) {
+  const nodes = useQuery(nodesQuery(cluster.id));
+  const few =
+    nodes.data && nodes.data.length > 0 && nodes.data.length <= LINES_MAX ? nodes.data : undefined;
+  return (
+    <Card
+      title="Nodes"
+      flush={!!few}
+      note={cluster.nodeCount != null && count(cluster.nodeCount)}
+      aside={
+        <Link className="link small" {...paths.nodes(cluster.name)}>
+          List
+        </Link>
+      }
+    >
+      {few ? <NodeLines nodes={few} /> : <NodeTiles nodes={nodes.data} past={isPast(cluster)} />}
+    </Card>
+  );
+}
+
+/** A handful of nodes by name. */
+function NodeLines({ nodes }: { nodes: readonly Node[] }) {
+  return (
+    <ul>
+      {inOrder(nodes).map((node) => {
+        const { taken, whole } = usage(node, "pods");
+        return (
+          <li key={node.id} className={styles.line}>
+            <Shape tone={nodeTone(node)} />
+            <span className="grow ellipsis">{node.name}</span>
+            <span className="hidden">{nodeWord(node)}</span>
+            {taken !== undefined && whole !== undefined && (
+              <span className="third small">
+                {count(taken)} of {count(whole)} pods
+              </span>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** What conditions say of the connection, and what the cluster says of its own parts. */
+function Health({ cluster, now }: { cluster: Cluster; now: Date }) {
+  const shown = new Set(["Connected", "Ready", "Updated"]);
+  const conditions = explainAll(cluster).filter(({ type }) => shown.has(type));
+  const parts = cluster.componentStatuses ?? [];
+  return (
+    <Card
+      title="Health"
+      flush
+      aside={
+        <Link className="link small" {...paths.conditions(cluster.name)}>
+          All conditions
+        </Link>
+      }
+    >
+      <ul>
+        {conditions.map(({ type, title, tone, since }) => (
+          <li key={type} className={styles.line}>
+            <State tone={tone}>{title}</State>
+            <span className="grow" />
+            <Since text={since} now={now} />
+          </li>
+        ))}
+        {parts.map(({ name, conditions: said }) => {
+          const healthy = said?.some(({ type, status }) => type === "Healthy" && status === "True");
+          return (
+            <li key={name} className={styles.line}>
+              <State tone={healthy ? "ok" : "err"}>{name}</State>
+              <span className="grow" />
+              {!healthy && <span className="small">{said?.[0]?.message ?? "not healthy"}</span>}
+            </li>
+          );
+        })}
+      </ul>
+    </Card>
+  );
+}
+
+function Facts({ cluster, now }: { cluster: Cluster; now: Date }) {
+  const heard = lastHeard(cluster);
+  const created = point(cluster.created);
+  const labels = ownLabels(cluster);
+  const rows: [string, React.ReactNode][] = [
+    ["Id", <code key="id">{cluster.id}</code>],
+    ["Kubernetes", cluster.version?.gitVersion ?? "not known yet"],
+    ["Provider", providerWord(cluster)],
+    [
+      "API as the agent sees it",
+      cluster.apiEndpoint ? <code key="api">{cluster.apiEndpoint}</code> : "not known yet",
+    ],
+    [
+      "Agent",
+      cluster.internal ? (
+        "needs none"
+      ) : heard === "live" ? (
+        isTrue(cluster, "Connected") && "connected"
+      ) : heard ? (
+        <Ago key="heard" at={heard} now={now} />
+      ) : (
+        "never called in"
+      ),
+    ],
+    ["Created", created ? <Ago key="created" at={created} now={now} /> : "—"],
+    [
+      "Labels",
+      labels.length > 0 ? labels.map(([key, value]) => `${key}: ${value}`).join(", ") : "none",
+    ],
+  ];
+  return (
+    <Card title="Facts" flush>
+      <dl className={styles.facts}>
+        {rows.map(([name, value]) => (
+          <div key={name} className={styles.line}>
+            <dt className="second">{name}</dt>
+            <dd className="ellipsis">{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </Card>
+  );
+}

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import type { RegistrationToken } from "../../api/types.ts";
+import { checklist, summary } from "./checklist.ts";
+import { but, cluster, condition, NOW, waiting } from "./examples.ts";
+
+const token: RegistrationToken = {
+  id: "c-1:default-token",
+  type: "clusterRegistrationToken",
+  expiresAt: "2026-11-22T08:56:00Z",
+};
+const fresh = () => waiting({ created: "2026-11-21T08:59:30Z" });
+const states = (...of: Parameters<typeof checklist>) => checklist(...of).map(({ state }) => state);
+
+test("one step after the other comes true", () => {
+  expect(states(fresh(), token, NOW)).toEqual(["done", "now", "later", "later", "later", "later"]);
+  const registered = but(fresh(), condition("Pending", "True"));
+  expect(states(registered, token, NOW).slice(0, 4)).toEqual(["done", "done", "now", "later"]);
+  const connected = but(registered, condition("Connected", "True"));
+  expect(states(connected, token, NOW).slice(2, 5)).toEqual(["done", "now", "later"]);
+  const steps = checklist(cluster(), token, NOW);
+  expect(steps.every(({ state }) => state === "done")).toBe(true);
+  expect(summary(steps)).toBe("All 6 done");
+});
+
+test("a command that has ended says so, and what helps", () => {
+  const ended = { ...token, expiresAt: "2026-11-21T08:58:00Z" };
+  const step = checklist(fresh(), ended, NOW)[1];
+  expect(step).toMatchObject({ state: "wrong", tone: "err" });
+  expect(step?.helps).toContain("make a new one");
+  expect(summary(checklist(fresh(), ended, NOW))).toBe("1 of 6 done, one needs you");
+});
+
+test("an agent that does not call in for long is worth a hint, not an alarm", () => {
+  const step = checklist(waiting({ created: "2026-11-21T08:50:00Z" }), token, NOW)[1];
+  expect(step).toMatchObject({ state: "wrong", tone: "wait" });
+  expect(step?.why).toContain("does not reach this server");
+});
+
+test("an agent that is not let in shows the server's words and what helps", () => {
+  const said = "an agent was refused: the token has expired";
+  const refused = condition("Connected", "Unknown", "AgentRefused", said);
+  const step = checklist(but(fresh(), refused), token, NOW)[1];
+  expect(step).toMatchObject({ state: "wrong", tone: "err", detail: said });
+  expect(step?.helps).toContain("new import command");
+});
+
+test("an API that is not well names the cause and the way on", () => {
+  const sick = but(
+    cluster({ state: "waiting", transitioning: "yes" }),
+    condition("Ready", "False", "Unhealthy", "cluster API is not healthy: no leader"),
+  );
+  const step = checklist(sick, token, NOW)[3];
+  expect(step).toMatchObject({ key: "healthy", state: "wrong", tone: "err" });
+  expect(step?.detail).toContain("no leader");
+  expect(step?.helps).toContain("kubectl get --raw");
+});

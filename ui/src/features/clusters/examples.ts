@@ -1,0 +1,66 @@
+/** Clusters as the API answers them, for tests. */
+
+import type { Cluster, Condition } from "../../api/types.ts";
+
+export const NOW = new Date("2026-11-21T09:00:00Z");
+
+const HOLDING = [
+  "BackingNamespaceCreated",
+  "DefaultProjectCreated",
+  "SystemProjectCreated",
+  "CreatorMadeOwner",
+  "Updated",
+];
+const CONNECTED = ["Pending", "Provisioned", "AgentDeployed", "Connected", "Waiting", "Ready"];
+
+export function condition(type: string, status: string, reason = "", message = ""): Condition {
+  return { type, status, reason, message, lastTransitionTime: "2026-11-21T08:39:00Z" };
+}
+
+/** An active one; `change` says how it differs. */
+export function cluster(change: Partial<Cluster> = {}): Cluster {
+  return {
+    id: "c-1",
+    type: "cluster",
+    name: "north",
+    state: "active",
+    transitioning: "no",
+    created: "2026-11-21T08:56:00Z",
+    conditions: [...HOLDING, ...CONNECTED].map((type) => condition(type, "True")),
+    nodeCount: 3,
+    ...change,
+  };
+}
+
+/** The cluster with some of its conditions replaced. */
+export function but(base: Cluster, ...changed: Condition[]): Cluster {
+  const types = new Set(changed.map(({ type }) => type));
+  const kept = (base.conditions ?? []).filter(({ type }) => !types.has(type));
+  return { ...base, conditions: [...kept, ...changed] };
+}
+
+/** One that nobody has run the command for. */
+export function waiting(change: Partial<Cluster> = {}): Cluster {
+  return cluster({
+    state: "pending",
+    transitioning: "yes",
+    nodeCount: 0,
+    conditions: [
+      ...HOLDING.map((type) => condition(type, "True")),
+      condition("Pending", "Unknown", "AgentNotRegistered", "waiting for the cluster's agent"),
+      condition("Connected", "Unknown", "AgentNotRegistered"),
+      condition("Waiting", "Unknown", "", "waiting for the cluster's API"),
+    ],
+    ...change,
+  });
+}
+
+/** One whose agent went away. */
+export function lost(change: Partial<Cluster> = {}): Cluster {
+  const gone = "cluster agent is not connected";
+  return but(
+    cluster({ state: "unavailable", transitioning: "error", ...change }),
+    condition("Connected", "False", "Disconnected", gone),
+    condition("Ready", "False", "Disconnected", gone),
+  );
+}

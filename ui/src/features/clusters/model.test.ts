@@ -1,0 +1,138 @@
+import { expect, test } from "vitest";
+import type { Cluster } from "../../api/types.ts";
+import { explainAll } from "./conditions.ts";
+import { but, cluster, condition, lost, NOW, waiting } from "./examples.ts";
+import {
+  isPast,
+  isProduction,
+  lastHeard,
+  matches,
+  problems,
+  reasonOf,
+  sorted,
+  stateWord,
+  tally,
+  toneOf,
+  usage,
+} from "./model.ts";
+
+test("an active cluster needs no reason, every other state has one", () => {
+  expect(reasonOf(cluster(), NOW)).toBeUndefined();
+  const states: Cluster[] = [
+    waiting(),
+    lost(),
+    cluster({ state: "provisioning", transitioning: "yes" }),
+    cluster({ state: "removing", transitioning: "yes" }),
+    cluster({ state: "a-word-of-tomorrow" }),
+    but(
+      cluster({ state: "unavailable" }),
+      condition("Ready", "False", "Unhealthy", "etcd is slow"),
+    ),
+  ];
+  for (const one of states) expect(reasonOf(one, NOW)?.text, one.state).toMatch(/^[A-Z].*\.$/s);
+});
+
+test("the reason says what is so and leads on", () => {
+  expect(reasonOf(waiting(), NOW)).toEqual({
+    text: "Created 4 min ago; nobody has run the import command so far.",
+    next: "import",
+    label: "Show the command",
+  });
+  expect(reasonOf(lost(), NOW)).toMatchObject({ next: "conditions", label: "What to check" });
+  expect(reasonOf(lost(), NOW)?.text).toMatch(/^Agent silent since \d\d:39:00\.$/);
+  const unwell = but(
+    cluster({ state: "unavailable", transitioning: "error" }),
+    condition("Ready", "False", "Unhealthy", "cluster API is not healthy: etcd is slow"),
+  );
+  expect(reasonOf(unwell, NOW)?.text).toBe("Cluster API is not healthy: etcd is slow.");
+});
+
+test("an agent that was refused is told before what merely waits for it", () => {
+  const said = "an agent was refused: another cluster's key";
+  const refused = but(waiting(), condition("Connected", "Unknown", "AgentRefused", said));
+  expect(toneOf(refused)).toBe("err");
+  expect(reasonOf(refused, NOW)).toMatchObject({
+    text: "An agent was refused: another cluster's key.",
+    label: "What to check",
+  });
+});
+
+test("a removal that waits for an unreachable cluster offers to go on without it", () => {
+  const stuck = but(
+    cluster({ state: "removing" }),
+    condition("Removed", "Unknown", "DownstreamUnreachable"),
+  );
+  expect(reasonOf(stuck, NOW)?.next).toBe("force-removal");
+  const going = but(cluster({ state: "removing" }), condition("Removed", "Unknown", "Cleanup"));
+  expect(reasonOf(going, NOW)?.next).toBeUndefined();
+});
+
+test("states look as they are meant, and failures of any state look broken", () => {
+  expect(toneOf(cluster())).toBe("ok");
+  expect(toneOf(waiting())).toBe("wait");
+  expect(toneOf(lost())).toBe("off");
+  expect(toneOf(cluster({ state: "updating", transitioning: "error" }))).toBe("err");
+  const pressed = but(cluster(), condition("NoDiskPressure", "False", "NodesHaveDiskPressure"));
+  expect(toneOf(pressed)).toBe("warn");
+  expect(stateWord(pressed)).toBe("Active, 1 warning");
+});
+
+test("figures are past only when the cluster cannot be asked", () => {
+  expect(isPast(lost())).toBe(true);
+  expect(isPast(cluster())).toBe(false);
+  expect(lastHeard(cluster())).toBe("live");
+  expect(lastHeard(waiting())).toBeUndefined();
+  expect(lastHeard(lost())).toEqual(new Date("2026-11-21T08:39:00Z"));
+});
+
+test("what is worst comes first, and the same list twice is in the same order", () => {
+  const fleet = [
+    cluster({ id: "1", name: "b-10" }),
+    cluster({ id: "2", name: "b-9" }),
+    waiting({ id: "3", name: "c" }),
+    lost({ id: "4", name: "z" }),
+  ];
+  expect(sorted(fleet, "state", false).map(({ name }) => name)).toEqual(["z", "c", "b-9", "b-10"]);
+  expect(sorted(fleet, "name", true).map(({ name }) => name)).toEqual(["z", "c", "b-10", "b-9"]);
+  expect(tally(fleet)).toEqual([
+    ["off", 1],
+    ["wait", 1],
+    ["ok", 2],
+  ]);
+});
+
+test("the filter finds names, ids, versions and labels of people, by every word", () => {
+  const one = cluster({
+    labels: { region: "eu-west-1", "cattle.io/creator": "norman" },
+    version: { gitVersion: "v1.36.3" },
+  });
+  for (const text of ["nor", "c-1", "1.36", "eu-west NORTH"]) expect(matches(one, text)).toBe(true);
+  for (const text of ["norman", "north south"]) expect(matches(one, text)).toBe(false);
+});
+
+test("production is what people labelled so", () => {
+  expect(isProduction(cluster({ labels: { environment: "production" } }))).toBe(true);
+  expect(isProduction(cluster({ labels: { "acme.example/env": "prod" } }))).toBe(true);
+  expect(isProduction(cluster({ labels: { team: "production" } }))).toBe(false);
+  expect(isProduction(cluster())).toBe(false);
+});
+
+test("what no pod asks for is nothing, and what is not known yet is not nothing", () => {
+  const known = cluster({ allocatable: { cpu: "8" }, requested: { pods: "3" } });
+  expect(usage(known, "cpu")).toEqual({ taken: 0, whole: 8, percent: 0 });
+  expect(usage(cluster(), "cpu").percent).toBeUndefined();
+});
+
+test("a condition that nobody has heard of is shown with the server's own words", () => {
+  const odd = but(cluster(), condition("EtcdBackedUp", "False", "NoSpace", "the bucket is full"));
+  expect(problems(odd)).toMatchObject([
+    { title: "Etcd backed up", tone: "err", reason: "NoSpace", said: "the bucket is full" },
+  ]);
+});
+
+test("every condition of a cluster has a meaning, and what does not hold says what helps", () => {
+  for (const one of explainAll(waiting())) {
+    expect(one.meaning, one.type).toMatch(/\.$/);
+    if (!one.holds) expect(one.next, one.type).not.toBe("");
+  }
+});

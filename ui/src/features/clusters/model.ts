@@ -1,0 +1,243 @@
+/** What the pages say about clusters. Pure: objects in, words and numbers out. */
+
+import type { Cluster } from "../../api/types.ts";
+import { parse, percent } from "../../lib/quantity.ts";
+import { ago, clock, point } from "../../lib/time.ts";
+import type { Tone } from "../../ui/StateMark.tsx";
+import { conditionOf, type Explained, explain, explainAll, isTrue } from "./conditions.ts";
+
+const TONES: Record<string, Tone> = {
+  active: "ok",
+  pending: "wait",
+  waiting: "wait",
+  configuring: "run",
+  provisioning: "run",
+  activating: "run",
+  updating: "run",
+  upgrading: "run",
+  reconciling: "run",
+  unavailable: "off",
+  removing: "rem",
+  error: "err",
+  inactive: "done",
+};
+/** Worst first. */
+const SEVERITY: readonly Tone[] = ["off", "err", "warn", "wait", "run", "rem", "ok", "done"];
+
+/** How the state looks; the word stays the API's own. */
+export function toneOf(cluster: Cluster): Tone {
+  const tone = TONES[cluster.state ?? ""] ?? "wait";
+  if (tone === "rem" || tone === "off") return tone;
+  if (cluster.transitioning === "error" || obstacle(cluster)) return "err";
+  return tone === "ok" && warnings(cluster).length > 0 ? "warn" : tone;
+}
+
+/** What is broken, not just not yet there. */
+function obstacle(cluster: Cluster): Explained | undefined {
+  return problems(cluster).find(({ tone }) => tone === "err");
+}
+
+/** `Active`, `Active, 2 warnings`. */
+export function stateWord(cluster: Cluster): string {
+  const state = cluster.state || "unknown";
+  const word = state.charAt(0).toUpperCase() + state.slice(1);
+  const number = warnings(cluster).length;
+  if (state !== "active" || number === 0) return word;
+  return `${word}, ${number} ${number === 1 ? "warning" : "warnings"}`;
+}
+
+/** What does not hold although the cluster is active. */
+function warnings(cluster: Cluster): Explained[] {
+  if (cluster.state !== "active") return [];
+  return explainAll(cluster).filter(({ holds, type }) => !holds && !QUIET.has(type));
+}
+
+/** Conditions that are false while all is well. */
+const QUIET = new Set(["Reconciling", "Removed"]);
+
+/** Where a person gets on from a state. */
+export type NextStep = "import" | "conditions" | "force-removal";
+
+export interface Reason {
+  text: string;
+  next: NextStep | undefined;
+  /** The words of the link. */
+  label: string;
+}
+
+/** Why a cluster is not simply active, in one sentence, with the next step. */
+export function reasonOf(cluster: Cluster, now: Date): Reason | undefined {
+  if (toneOf(cluster) === "ok") return undefined;
+  if (cluster.state === "removing") return removalReason(cluster);
+  if (conditionOf(cluster, "Connected")?.reason === "AgentNotRegistered") {
+    const created = point(cluster.created);
+    const age = created ? `Created ${ago(created, now)}; ` : "";
+    const text = `${age}nobody has run the import command so far.`;
+    return { text: capital(text), next: "import", label: "Show the command" };
+  }
+  const connected = conditionOf(cluster, "Connected");
+  const since = point(connected?.lastTransitionTime);
+  if (connected?.reason === "Disconnected" && since) {
+    const text = `Agent silent since ${clock(since)}.`;
+    return { text, next: "conditions", label: "What to check" };
+  }
+  const first = obstacle(cluster) ?? problems(cluster)[0];
+  const text = first?.said || first?.meaning || cluster.transitioningMessage || "";
+  const trouble = first && first.tone !== "run";
+  return {
+    text: sentence(text || "Drover is working on it."),
+    next: "conditions",
+    label: trouble ? "What to check" : "Show progress",
+  };
+}
+
+function removalReason(cluster: Cluster): Reason {
+  const removed = conditionOf(cluster, "Removed");
+  const words = removed ? explain(removed) : undefined;
+  const text = words?.meaning ?? "Removal has begun.";
+  const stuck = removed?.reason === "DownstreamUnreachable";
+  return stuck
+    ? { text, next: "force-removal", label: "Go on without it…" }
+    : { text, next: undefined, label: "" };
+}
+
+/** Everything that does not hold, in the order in which it has to come true. */
+export function problems(cluster: Cluster): Explained[] {
+  const quiet = (type: string) => QUIET.has(type) && cluster.state !== "removing";
+  return explainAll(cluster).filter(({ holds, type }) => !holds && !quiet(type));
+}
+
+/** Whether the figures are from the past, because the cluster cannot be asked now. */
+export function isPast(cluster: Cluster): boolean {
+  return toneOf(cluster) === "off";
+}
+
+/** When the agent was last there: `live`, the point it went, or nothing when it never was. */
+export function lastHeard(cluster: Cluster): "live" | Date | undefined {
+  if (isTrue(cluster, "Connected")) return "live";
+  const connected = conditionOf(cluster, "Connected");
+  if (connected?.reason === "AgentNotRegistered") return undefined;
+  return point(connected?.lastTransitionTime);
+}
+
+export interface Usage {
+  /** What pods request. */
+  taken: number | undefined;
+  /** What nodes have for pods. */
+  whole: number | undefined;
+  percent: number | undefined;
+}
+
+/** How much of a resource is spoken for. `name`: `cpu`, `memory` or `pods`. */
+export function usage(
+  holder: Pick<Cluster, "allocatable" | "requested">,
+  name: "cpu" | "memory" | "pods",
+): Usage {
+  // What no pod asks for is not listed among the sums.
+  const taken = parse(holder.requested?.[name]) ?? (holder.requested ? 0 : undefined);
+  const whole = parse(holder.allocatable?.[name]);
+  return { taken, whole, percent: percent(taken, whole) };
+}
+
+/** The cluster of this name, or of this id. */
+export function byRef(clusters: readonly Cluster[], reference: string): Cluster | undefined {
+  return (
+    clusters.find(({ name }) => name === reference) ?? clusters.find(({ id }) => id === reference)
+  );
+}
+
+/** Labels that people set, as `key: value`; those of the machinery are left out. */
+export function ownLabels(cluster: Cluster): [string, string][] {
+  const entries = Object.entries(cluster.labels ?? {});
+  return entries.filter(([key]) => !/(^|\.)(cattle|drover|kubernetes|k8s)\.io\//.test(key));
+}
+
+/** Whether somebody labelled it as production, which is shown wherever it is acted on. */
+export function isProduction(cluster: Cluster): boolean {
+  return ownLabels(cluster).some(
+    ([key, value]) => /^(.*\/)?(env|environment|stage)$/i.test(key) && /^prod/i.test(value),
+  );
+}
+
+export const SORT_KEYS = ["state", "name", "nodes", "cpu", "memory", "pods"] as const;
+export type SortKey = (typeof SORT_KEYS)[number];
+
+/** Clusters in order; ties go by name. */
+export function sorted(clusters: readonly Cluster[], key: SortKey, descending: boolean): Cluster[] {
+  const value = (cluster: Cluster): number => {
+    if (key === "state") return SEVERITY.indexOf(toneOf(cluster));
+    if (key === "name") return 0;
+    if (key === "nodes") return cluster.nodeCount ?? -1;
+    return usage(cluster, key)[key === "pods" ? "taken" : "percent"] ?? -1;
+  };
+  const byName = (one: Cluster, other: Cluster) =>
+    one.name.localeCompare(other.name, "en", { numeric: true });
+  const direction = descending ? -1 : 1;
+  return [...clusters].sort((one, other) => {
+    const difference = value(one) - value(other);
+    return (
+      (difference || (key === "name" ? byName(one, other) : 0)) * direction || byName(one, other)
+    );
+  });
+}
+
+/** Whether every word of the text is in the name, the id, a label or the version. */
+export function matches(cluster: Cluster, text: string): boolean {
+  const labels = ownLabels(cluster).flat();
+  const version = cluster.version?.gitVersion ?? "";
+  const hay = [cluster.name, cluster.id, cluster.provider ?? "", version, ...labels];
+  const whole = hay.join(" ").toLowerCase();
+  return text
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => whole.includes(word));
+}
+
+/** How many clusters have each tone, worst first. */
+export function tally(clusters: readonly Cluster[]): [Tone, number][] {
+  const counts = new Map<Tone, number>();
+  for (const cluster of clusters) {
+    const tone = toneOf(cluster);
+    counts.set(tone, (counts.get(tone) ?? 0) + 1);
+  }
+  return SEVERITY.flatMap((tone) => {
+    const number = counts.get(tone);
+    return number ? [[tone, number] as [Tone, number]] : [];
+  });
+}
+
+/** The word for all clusters of a tone. */
+export const TONE_WORDS: Record<Tone, string> = {
+  off: "Unavailable",
+  err: "Error",
+  warn: "Warnings",
+  wait: "Waiting",
+  run: "Updating",
+  rem: "Removing",
+  ok: "Active",
+  done: "Inactive",
+};
+
+/** What makes the cluster's Kubernetes, as a name. */
+export function providerWord(cluster: Cluster): string {
+  if (cluster.internal) return "Drover";
+  const known: Record<string, string> = {
+    eks: "EKS",
+    gke: "GKE",
+    aks: "AKS",
+    rke2: "RKE2",
+    rke: "RKE",
+    k3s: "k3s",
+  };
+  const provider = cluster.provider ?? "";
+  return known[provider] ?? (provider || "Imported");
+}
+
+function sentence(text: string): string {
+  const whole = capital(text.trim());
+  return /[.!?]$/.test(whole) ? whole : `${whole}.`;
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import type { Condition, Node } from "../../api/types.ts";
+import { inOrder, nodeProblems, nodeReason, nodeTone, nodeWord } from "./nodes.ts";
+
+function node(name: string, conditions: Condition[], change: Partial<Node> = {}): Node {
+  return { id: `c-1:${name}`, type: "node", name, conditions, ...change };
+}
+const ready: Condition = { type: "Ready", status: "True" };
+const healthy = node("a", [ready]);
+const pressed = node("b", [ready, { type: "MemoryPressure", status: "True" }]);
+const broken = node("c", [
+  { type: "Ready", status: "False", message: "container runtime is down" },
+]);
+const silent = node("d", [{ type: "Ready", status: "Unknown" }]);
+const cordoned = node("e", [ready], { unschedulable: true });
+
+test("a node says in a word how it is, and why unless it is simply ready", () => {
+  expect([healthy, pressed, broken, silent, cordoned].map(nodeWord)).toEqual([
+    "Ready",
+    "Ready, memory pressure",
+    "Not ready",
+    "Unknown",
+    "Cordoned",
+  ]);
+  expect([healthy, pressed, broken, silent, cordoned].map(nodeTone)).toEqual([
+    "ok",
+    "warn",
+    "err",
+    "off",
+    "done",
+  ]);
+  expect(nodeReason(healthy)).toBeUndefined();
+  expect(nodeReason(broken)).toBe("container runtime is down");
+  for (const one of [pressed, silent, cordoned, node("f", [])])
+    expect(nodeReason(one)).toBeTruthy();
+});
+
+test("only what is wrong needs a look, worst first", () => {
+  const all = [healthy, pressed, broken, silent, cordoned];
+  expect(nodeProblems(all).map(({ node: { name } }) => name)).toEqual(["d", "c", "b"]);
+  expect(inOrder(all).map(({ name }) => name)).toEqual(["d", "c", "b", "e", "a"]);
+});

@@ -1,0 +1,8 @@
+import { expect, test } from "vitest";
+import { readSearch } from "./search.ts";
+
+test("what an address says is taken where it makes sense, and left out where not", () => {
+  const search = { q: "eu", state: "wait", sort: "nodes", descending: true, import: "c-1" };
+  expect(readSearch(search)).toEqual(search);
+  expect(readSearch({ q: 5, state: "fine", sort: "colour", descending: "yes", x: 1 })).toEqual({});
+});

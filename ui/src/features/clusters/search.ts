@@ -1,0 +1,30 @@
+/** The part of the clusters page's state that is in its address. */
+
+import type { Tone } from "../../ui/StateMark.tsx";
+import { SORT_KEYS, type SortKey } from "./model.ts";
+
+export interface ClusterSearch {
+  /** Free text. */
+  q?: string;
+  /** Only clusters of this tone. */
+  state?: Tone;
+  sort?: SortKey;
+  descending?: boolean;
+  /** The import dialog: `new`, or the cluster that is being imported. */
+  import?: string;
+}
+
+const TONES: readonly Tone[] = ["ok", "run", "wait", "warn", "err", "off", "rem", "done"];
+
+/** Takes what it understands of an address, and leaves the rest out. */
+export function readSearch(raw: Record<string, unknown>): ClusterSearch {
+  const search: ClusterSearch = {};
+  if (typeof raw.q === "string" && raw.q) search.q = raw.q;
+  const state = TONES.find((tone) => tone === raw.state);
+  if (state) search.state = state;
+  const sort = SORT_KEYS.find((key) => key === raw.sort);
+  if (sort) search.sort = sort;
+  if (raw.descending === true) search.descending = true;
+  if (typeof raw.import === "string" && raw.import) search.import = raw.import;
+  return search;
+}

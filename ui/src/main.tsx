@@ -1,0 +1,58 @@
+/** The start of the interface: the query cache, the router, and what happens when a login ends. */
+
+// First, so that what parts say of themselves comes after it and counts.
+import "./ui/tokens.css";
+import "./ui/base.css";
+
+import { HeadlessMantineProvider } from "@mantine/core";
+import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { ApiError, isUnauthenticated } from "./api/errors.ts";
+import { sessionQuery } from "./api/queries.ts";
+import { paths } from "./paths.ts";
+import { makeRouter } from "./routes.tsx";
+
+/** Tries of a read that had no answer. A refusal is not asked for twice. */
+const TRIES_MAX = 3;
+
+const client: QueryClient = new QueryClient({
+  queryCache: new QueryCache({
+    onError: (error, query) => {
+      // The router's own look at the session sends people to the login itself.
+      if (isUnauthenticated(error) && query.queryKey[0] !== sessionQuery.queryKey[0]) leave();
+    },
+  }),
+  defaultOptions: {
+    queries: {
+      // Lists follow the change feed.
+      staleTime: Number.POSITIVE_INFINITY,
+      refetchOnWindowFocus: false,
+      retry: (failures, error) =>
+        error instanceof ApiError && error.isUnreachable && failures < TRIES_MAX,
+    },
+  },
+});
+
+const router = makeRouter(client);
+
+/** The login ended: back to it, and from there to where one is. */
+function leave(): void {
+  const here = router.state.location;
+  if (here.pathname === "/login") return;
+  client.clear();
+  void router.navigate(paths.login(here.href));
+}
+
+const place = document.getElementById("root");
+if (!place) throw new Error("index.html has no element with the id root");
+createRoot(place).render(
+  <StrictMode>
+    <HeadlessMantineProvider>
+      <QueryClientProvider client={client}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </HeadlessMantineProvider>
+  </StrictMode>,
+);

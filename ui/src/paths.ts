@@ -1,0 +1,11 @@
+/** Every address of the interface. The server knows the first parts (`PAGES` in crates/server/src/ui.rs). */
+
+import type { ClusterSearch } from "./features/clusters/search.ts";
+
+export const paths = {
+  login: (to?: string) => ({ to: "/login", search: to ? { to } : {} }) as const,
+  clusters: (search: ClusterSearch = {}) => ({ to: "/clusters", search }) as const,
+  cluster: (cluster: string) => ({ to: "/c/$cluster", params: { cluster } }) as const,
+  nodes: (cluster: string) => ({ to: "/c/$cluster/nodes", params: { cluster } }) as const,
+  conditions: (cluster: string) => ({ to: "/c/$cluster/conditions", params: { cluster } }) as const,
+};

@@ -1,0 +1,31 @@
+// @vitest-environment jsdom
+import { QueryClient } from "@tanstack/react-query";
+import { expect, test } from "vitest";
+import { paths } from "./paths.ts";
+import { makeRouter } from "./routes.tsx";
+
+test("every address that the interface makes is one of its routes", () => {
+  const router = makeRouter(new QueryClient());
+  const made = Object.entries({
+    login: paths.login("/c/north"),
+    clusters: paths.clusters({ q: "eu", import: "c-1" }),
+    cluster: paths.cluster("north"),
+    nodes: paths.nodes("north"),
+    conditions: paths.conditions("north"),
+  }).map(([name, link]) => {
+    const { href, pathname } = router.buildLocation(
+      link as Parameters<typeof router.buildLocation>[0],
+    );
+    const [, , leaf] = router.getMatchedRoutes(pathname);
+    return `${name}: ${href} -> ${leaf?.fullPath}`;
+  });
+  expect(made).toMatchInlineSnapshot(`
+    [
+      "login: /login?to=%2Fc%2Fnorth -> /login",
+      "clusters: /clusters?q=eu&import=c-1 -> /clusters",
+      "cluster: /c/north -> /c/$cluster/",
+      "nodes: /c/north/nodes -> /c/$cluster/nodes",
+      "conditions: /c/north/conditions -> /c/$cluster/conditions",
+    ]
+  `);
+});

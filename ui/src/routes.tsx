@@ -1,0 +1,120 @@
+/** Every route, and what has to be so before it shows: everything but the login needs one. */
+
+import type { QueryClient } from "@tanstack/react-query";
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  Outlet,
+  redirect,
+  useRouter,
+} from "@tanstack/react-router";
+import { isUnauthenticated } from "./api/errors.ts";
+import { sessionQuery } from "./api/queries.ts";
+import { ErrorPage, NotFoundPage } from "./app/ErrorPage.tsx";
+import { Shell } from "./app/Shell.tsx";
+import { ClusterPage } from "./features/clusters/ClusterPage.tsx";
+import { ConditionsPage } from "./features/clusters/ConditionsPage.tsx";
+import { ListPage } from "./features/clusters/ListPage.tsx";
+import { NodesPage } from "./features/clusters/NodesPage.tsx";
+import { OverviewPage } from "./features/clusters/OverviewPage.tsx";
+import { readSearch } from "./features/clusters/search.ts";
+import { LoginPage } from "./features/login/LoginPage.tsx";
+import { paths } from "./paths.ts";
+
+const root = createRootRouteWithContext<{ client: QueryClient }>()({ component: Outlet });
+
+const login = createRoute({
+  getParentRoute: () => root,
+  path: "/login",
+  validateSearch: (raw: Record<string, unknown>): { to?: string } => {
+    // Only places of ours: an address from elsewhere must not send people away after signing in.
+    return typeof raw.to === "string" && /^\/[^/\\]/.test(raw.to) ? { to: raw.to } : {};
+  },
+  component: function Login() {
+    const { to } = login.useSearch();
+    const router = useRouter();
+    return (
+      <LoginPage
+        to={to}
+        version={__VERSION__}
+        onDone={() => (to ? router.history.push(to) : void router.navigate(paths.clusters()))}
+      />
+    );
+  },
+});
+
+const signedIn = createRoute({
+  getParentRoute: () => root,
+  id: "signed-in",
+  beforeLoad: async ({ context, location }) => {
+    try {
+      await context.client.ensureQueryData(sessionQuery);
+    } catch (error) {
+      if (!isUnauthenticated(error)) throw error;
+      throw redirect(paths.login(location.href === "/" ? undefined : location.href));
+    }
+  },
+  component: () => (
+    <Shell>
+      <Outlet />
+    </Shell>
+  ),
+  notFoundComponent: NotFoundPage,
+});
+
+const home = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/",
+  beforeLoad: () => {
+    throw redirect(paths.clusters());
+  },
+});
+
+const clusters = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/clusters",
+  validateSearch: readSearch,
+  component: function Clusters() {
+    return <ListPage search={clusters.useSearch()} />;
+  },
+});
+
+const cluster = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/c/$cluster",
+  component: function Cluster() {
+    return (
+      <ClusterPage reference={cluster.useParams().cluster}>
+        <Outlet />
+      </ClusterPage>
+    );
+  },
+});
+
+const overview = createRoute({ getParentRoute: () => cluster, path: "/", component: OverviewPage });
+const nodes = createRoute({ getParentRoute: () => cluster, path: "/nodes", component: NodesPage });
+const conditions = createRoute({
+  getParentRoute: () => cluster,
+  path: "/conditions",
+  component: ConditionsPage,
+});
+
+export function makeRouter(client: QueryClient) {
+  return createRouter({
+    routeTree: root.addChildren([
+      login,
+      signedIn.addChildren([home, clusters, cluster.addChildren([overview, nodes, conditions])]),
+    ]),
+    context: { client },
+    defaultErrorComponent: ErrorPage,
+    defaultNotFoundComponent: NotFoundPage,
+    defaultPendingMs: 200,
+  });
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof makeRouter>;
+  }
+}

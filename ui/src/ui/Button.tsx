@@ -1,0 +1,47 @@
+/** Buttons: verbs. At most one primary on a page. */
+
+import styles from "./Button.module.css";
+
+type Kind = "plain" | "primary" | "danger" | "ghost";
+
+interface ButtonProps extends React.ComponentProps<"button"> {
+  kind?: Kind;
+  small?: boolean;
+  /** Gets the first focus in a dialog. */
+  "data-autofocus"?: boolean;
+  /** Why it may not be pressed now. It stays focusable and says so. */
+  disabledBecause?: string | undefined;
+}
+
+/** The classes of a button, for links that look like one. */
+export function buttonClass(kind: Kind = "plain", small = false): string {
+  return [styles.button, styles[kind], small && styles.small].filter(Boolean).join(" ");
+}
+
+export function Button(props: ButtonProps) {
+  const { kind, small, disabledBecause, onClick, className, ...rest } = props;
+  const off = disabledBecause !== undefined;
+  return (
+    <button
+      type="button"
+      className={[buttonClass(kind, small), className].filter(Boolean).join(" ")}
+      aria-disabled={off || undefined}
+      title={disabledBecause}
+      {...rest}
+      onClick={(event) => {
+        if (off) event.preventDefault();
+        else onClick?.(event);
+      }}
+    />
+  );
+}
+
+interface IconButtonProps extends React.ComponentProps<"button"> {
+  /** What it does, since there is no word. */
+  label: string;
+}
+
+export function IconButton({ label, className, ...rest }: IconButtonProps) {
+  const classes = [styles.icon, className].filter(Boolean).join(" ");
+  return <button type="button" className={classes} aria-label={label} title={label} {...rest} />;
+}

@@ -1,0 +1,52 @@
+/** A line to run elsewhere, with a button that copies it. */
+
+import { IconCheck, IconCopy } from "@tabler/icons-react";
+import { useEffect, useState } from "react";
+import { Button } from "./Button.tsx";
+import styles from "./Code.module.css";
+
+/** How long the button says that it copied. */
+const COPIED_SHOWN_MS = 2000;
+
+interface CodeProps {
+  text: string;
+  /** What it is, for the button's name: “Copy the import command”. */
+  what: string;
+  tone?: "plain" | "onError";
+}
+
+export function Code({ text, what, tone = "plain" }: CodeProps) {
+  const [copied, setCopied] = useState<"no" | "yes" | "failed">("no");
+  useEffect(() => {
+    if (copied === "no") return;
+    const timer = setTimeout(() => setCopied("no"), COPIED_SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [copied]);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setCopied("yes");
+    } catch {
+      setCopied("failed");
+    }
+  };
+  const word = { no: "Copy", yes: "Copied", failed: "Select it by hand" }[copied];
+  return (
+    <div className={styles.code} data-tone={tone}>
+      <pre className={styles.text}>
+        <code>{text}</code>
+      </pre>
+      <Button small onClick={copy} aria-label={copied === "no" ? `Copy ${what}` : word}>
+        {copied === "yes" ? (
+          <IconCheck size={16} stroke={1.5} />
+        ) : (
+          <IconCopy size={16} stroke={1.5} />
+        )}
+        {word}
+      </Button>
+      <span className="hidden" role="status">
+        {copied === "yes" ? "Copied" : ""}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,50 @@
+/** How much of a whole is taken, as a figure with a bar. */
+
+import { percentText } from "../lib/quantity.ts";
+import styles from "./Meter.module.css";
+
+/** From here on it is worth a look. */
+const HOT_PERCENT = 85;
+/** From here on there is no room. */
+const FULL_PERCENT = 100;
+
+function heat(percent: number): "cool" | "hot" | "full" {
+  if (percent >= FULL_PERCENT) return "full";
+  return percent >= HOT_PERCENT ? "hot" : "cool";
+}
+
+/** A small one for tables. Absent is “—”. */
+export function Meter({ percent }: { percent: number | undefined }) {
+  if (percent === undefined) return <span className="third">—</span>;
+  return (
+    <span className={styles.meter} data-heat={heat(percent)}>
+      <Bar percent={percent} width={44} height={5} />
+      <span className={styles.figure}>{percentText(percent)}</span>
+    </span>
+  );
+}
+
+/** A large one for cards: two parts of one whole. */
+export function WideMeter({ percent, label }: { percent: number | undefined; label: string }) {
+  return (
+    <div className={styles.wide} data-heat={heat(percent ?? 0)} role="img" aria-label={label}>
+      <Bar percent={percent ?? 0} width="100%" height={8} />
+    </div>
+  );
+}
+
+interface BarProps {
+  percent: number;
+  width: number | string;
+  height: number;
+}
+
+function Bar({ percent, width, height }: BarProps) {
+  const filled = `${Math.min(100, Math.max(0, percent))}%`;
+  return (
+    <svg width={width} height={height} aria-hidden="true">
+      <rect className={styles.track} width="100%" height={height} rx={height / 2} />
+      <rect className={styles.fill} width={filled} height={height} rx={height / 2} />
+    </svg>
+  );
+}

@@ -1,0 +1,64 @@
+/** What a page or a part of it says when there is nothing to list, or something is wrong. */
+
+import styles from "./Notice.module.css";
+import { Shape, type Tone } from "./StateMark.tsx";
+
+interface NoticeProps {
+  tone?: Tone;
+  title: React.ReactNode;
+  /** Why, and what helps. */
+  children?: React.ReactNode;
+  /** What can be done from here. */
+  actions?: React.ReactNode;
+}
+
+/** A framed sentence within a page. */
+export function Notice({ tone = "wait", title, children, actions }: NoticeProps) {
+  return (
+    <div className={styles.notice} data-tone={tone}>
+      <Shape tone={tone} />
+      <div className="grow">
+        <p className="strong">{title}</p>
+        {children && <div className={styles.text}>{children}</div>}
+        {actions && <div className={styles.actions}>{actions}</div>}
+      </div>
+    </div>
+  );
+}
+
+interface BlankProps {
+  icon?: React.ReactNode;
+  title: React.ReactNode;
+  children?: React.ReactNode;
+  actions?: React.ReactNode;
+}
+
+/** The middle of an empty place: what this is, and one thing to do. */
+export function Blank({ icon, title, children, actions }: BlankProps) {
+  return (
+    <div className={styles.blank}>
+      {icon && <div className={styles.icon}>{icon}</div>}
+      <p className="strong">{title}</p>
+      {children && <div className={styles.text}>{children}</div>}
+      {actions && <div className={styles.actions}>{actions}</div>}
+    </div>
+  );
+}
+
+/** Grey bars where rows will be. */
+export function Skeleton({ rows, what }: { rows: number; what: string }) {
+  return (
+    <div className={styles.skeleton} role="status" aria-label={`Reading ${what}`}>
+      {Array.from({ length: rows }, (_, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: they are all alike and never move.
+        <div key={index} className={styles.bones} aria-hidden="true">
+          <span className={styles.dot} />
+          <span className={styles.short} />
+          <span className={styles.long} />
+          <span className="grow" />
+          <span className={styles.short} />
+        </div>
+      ))}
+    </div>
+  );
+}

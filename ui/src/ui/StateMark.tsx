@@ -1,0 +1,104 @@
+/** States: a shape, then a word, then a colour, always in this order. Shapes differ without colour. */
+
+import styles from "./StateMark.module.css";
+
+/** What a state means for people, whatever word the API has for it. */
+export type Tone = "ok" | "run" | "wait" | "warn" | "err" | "off" | "rem" | "done";
+
+const STROKE = { fill: "none", stroke: "currentColor" } as const;
+const HOLE = { fill: "none", stroke: "var(--surface)", strokeLinecap: "round" } as const;
+
+const SHAPES: Record<Tone, React.ReactNode> = {
+  ok: (
+    <>
+      <circle cx="7" cy="7" r="6" fill="currentColor" />
+      <path d="m4.3 7.2 1.9 1.9 3.5-4" strokeWidth="1.6" strokeLinejoin="round" {...HOLE} />
+    </>
+  ),
+  run: (
+    <>
+      <circle cx="7" cy="7" r="5.2" strokeOpacity=".28" strokeWidth="2" {...STROKE} />
+      <path
+        className={styles.spin}
+        d="M7 1.8A5.2 5.2 0 0 1 12.2 7"
+        strokeWidth="2"
+        strokeLinecap="round"
+        {...STROKE}
+      />
+    </>
+  ),
+  wait: (
+    <>
+      <circle cx="7" cy="7" r="5.3" strokeWidth="1.5" {...STROKE} />
+      <path d="M7 4v3.2L9 8.5" strokeWidth="1.5" strokeLinecap="round" {...STROKE} />
+    </>
+  ),
+  warn: (
+    <>
+      <path
+        d="M7 1.2c.4 0 .7.2.9.5l5.2 9.2c.4.7-.1 1.6-.9 1.6H1.8c-.8 0-1.3-.9-.9-1.6l5.2-9.2c.2-.3.5-.5.9-.5z"
+        fill="currentColor"
+      />
+      <path d="M7 5v3M7 10.2v.01" strokeWidth="1.6" {...HOLE} />
+    </>
+  ),
+  err: (
+    <>
+      <path d="M4.5 1h5L13 4.5v5L9.5 13h-5L1 9.5v-5z" fill="currentColor" />
+      <path d="m4.9 4.9 4.2 4.2m0-4.2L4.9 9.1" strokeWidth="1.6" {...HOLE} />
+    </>
+  ),
+  off: (
+    <>
+      <circle cx="7" cy="7" r="5.2" strokeWidth="1.8" {...STROKE} />
+      <path d="m3.5 10.5 7-7" strokeWidth="1.8" {...STROKE} />
+    </>
+  ),
+  rem: (
+    <>
+      <circle cx="7" cy="7" r="5.3" strokeWidth="1.6" strokeDasharray="2.6 1.57" {...STROKE} />
+      <path d="M4.7 7h4.6" strokeWidth="1.6" strokeLinecap="round" {...STROKE} />
+    </>
+  ),
+  done: (
+    <>
+      <circle cx="7" cy="7" r="5.3" strokeWidth="1.4" {...STROKE} />
+      <path
+        d="m4.6 7.2 1.7 1.7 3.1-3.6"
+        strokeWidth="1.4"
+        strokeLinecap="round"
+        strokeLinejoin="round"
+        {...STROKE}
+      />
+    </>
+  ),
+};
+
+/** The shape alone; a word must stand beside it. */
+export function Shape({ tone }: { tone: Tone }) {
+  return (
+    <svg className={styles[tone]} viewBox="0 0 14 14" width="14" height="14" aria-hidden="true">
+      {SHAPES[tone]}
+    </svg>
+  );
+}
+
+/** Shape and word, as tables have it: a healthy word stays grey. */
+export function State({ tone, children }: { tone: Tone; children: React.ReactNode }) {
+  return (
+    <span className={styles.state} data-tone={tone}>
+      <Shape tone={tone} />
+      {children}
+    </span>
+  );
+}
+
+/** Shape and word on a ground of their colour, as headers have it. */
+export function StatePill({ tone, children }: { tone: Tone; children: React.ReactNode }) {
+  return (
+    <span className={styles.pill} data-tone={tone}>
+      <Shape tone={tone} />
+      {children}
+    </span>
+  );
+}
