@@ -14,6 +14,7 @@ mod router;
 pub mod run;
 pub mod settings;
 mod standing;
+mod ui;
 
 pub use run::{Server, run};
 pub use settings::{ServerArgs, ServerSettings};

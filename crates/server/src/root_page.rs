@@ -1,4 +1,4 @@
-//! What a browser sees until there is a user interface: how to log in, on one screen.
+//! What a browser sees while no web interface has been built: how to log in, on one screen.
 
 use apiserver::body::respond::{self, Body};
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};

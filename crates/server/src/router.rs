@@ -24,8 +24,8 @@ use identity::{Authenticate, Identity};
 use rest_view::{RestView, Subscriber};
 
 use crate::clients::InProcess;
-use crate::root_page;
 use crate::standing::Standing;
+use crate::ui;
 
 /// Path prefix of the proxy.
 const CLUSTERS: &str = "/k8s/clusters/";
@@ -100,9 +100,11 @@ impl Router {
         let path = request.uri().path();
         match path {
             "/ping" => return respond::text(StatusCode::OK, "pong"),
-            "/" if wants_page(&request) => return root_page::answer(),
             connect if CONNECT.contains(&connect) => return self.connect(request).await,
             _ => {}
+        }
+        if let Some(answer) = ui::answer(request.method(), path, request.headers()) {
+            return answer;
         }
         let route = self.0.routes.iter().find(|route| path.starts_with(route.prefix));
         let identity = match self.identify(request.headers()).await {
@@ -339,12 +341,6 @@ fn identity_extra(identity: &Identity) -> std::collections::BTreeMap<String, Vec
 fn is_view(path: &str) -> bool {
     let mut parts = path.split('/').skip(1);
     matches!(parts.next(), Some("v3" | "v3-public"))
-}
-
-/// Browsers get the page; the API's path list goes to those who ask for JSON.
-fn wants_page(request: &Request<Incoming>) -> bool {
-    let accept = request.headers().get(http::header::ACCEPT);
-    accept.and_then(|accept| accept.to_str().ok()).is_some_and(|accept| accept.contains("html"))
 }
 
 /// An error in the form of the REST view.
