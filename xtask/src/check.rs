@@ -2,11 +2,12 @@
 
 use anyhow::Result;
 
-use crate::{deny, process, tidy, workspace};
+use crate::{deny, process, tidy, ui, workspace};
 
 pub fn run() -> Result<()> {
     tidy::run()?;
     process::succeed(workspace::cargo().args(["fmt", "--all", "--check"]))?;
+    ui::check()?;
     deny::run()?;
     let mut clippy = workspace::cargo();
     clippy.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);

@@ -1,18 +1,20 @@
-//! `cargo xtask deps`: builds each module under `testbed/` into `target/deps/bin`.
+//! `cargo xtask deps`: puts the real programs that tests run against into `target/deps/bin`.
 //!
-//! A build is kept under the hash of everything that went into it, so nothing is built twice. There
-//! is no partial outcome: either every program of a module is there or the command fails.
+//! Each module under `testbed/` is built; a build is kept under the hash of everything that went into it,
+//! so nothing is built twice. There is no partial outcome: either every program of a module is there or
+//! the command fails. [`chromium`] is unpacked from the distribution's packages.
+
+mod chromium;
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use sha2::{Digest, Sha256};
 
-use crate::{process, workspace};
+use crate::{fingerprint, process, workspace};
 
 /// Kubernetes 1.36 says so in its go.mod.
 const GO_MINOR_MIN: u32 = 26;
@@ -39,7 +41,7 @@ pub fn run() -> Result<()> {
     for module in &MODULES {
         module.provide(&root.join("testbed").join(module.name), &deps)?;
     }
-    Ok(())
+    chromium::provide(&deps)
 }
 
 impl Module {
@@ -48,28 +50,33 @@ impl Module {
         let flags = format!("-s -w {}", (self.linker_flags)(&manifest)?);
         let programs = programs(source)?;
         let builds = deps.join(self.name);
-        let build = builds.join(key(source, &flags)?);
+        let build = builds.join(fingerprint::of(source, &[], &flags)?);
         if !build.is_dir() {
             check_go()?;
             compile(source, &flags, &programs, &build)?;
             forget_others(&builds, &build)?;
         }
         for program in &programs {
-            let link = deps.join("bin").join(program);
-            // Relative, so that a copy of target/deps works too.
-            let target = Path::new("..").join(build.strip_prefix(deps)?).join(program);
-            if fs::read_link(&link).is_ok_and(|current| current == target) {
-                continue;
-            }
-            // Replaced in one step: others may be starting the program just now.
-            let fresh = deps.join("bin").join(format!(".{program}"));
-            let _ = fs::remove_file(&fresh);
-            symlink(&target, &fresh)
-                .and_then(|()| fs::rename(&fresh, &link))
-                .with_context(|| format!("cannot link '{}'", link.display()))?;
+            link(deps, program, &build.join(program))?;
         }
         Ok(())
     }
+}
+
+/// Makes `bin/<name>` lead to `program`, which is below `deps` too.
+fn link(deps: &Path, name: &str, program: &Path) -> Result<()> {
+    let link = deps.join("bin").join(name);
+    // Relative, so that a copy of target/deps works too.
+    let target = Path::new("..").join(program.strip_prefix(deps)?);
+    if fs::read_link(&link).is_ok_and(|current| current == target) {
+        return Ok(());
+    }
+    // Replaced in one step: others may be starting the program just now.
+    let fresh = deps.join("bin").join(format!(".{name}"));
+    let _ = fs::remove_file(&fresh);
+    symlink(&target, &fresh)
+        .and_then(|()| fs::rename(&fresh, &link))
+        .with_context(|| format!("cannot link '{}'", link.display()))
 }
 
 fn compile(source: &Path, flags: &str, programs: &[String], build: &Path) -> Result<()> {
@@ -112,33 +119,6 @@ fn programs(source: &Path) -> Result<Vec<String>> {
         .collect();
     names.sort();
     Ok(names)
-}
-
-/// A name for everything that decides what the compiler makes of `source`.
-fn key(source: &Path, flags: &str) -> Result<String> {
-    let mut hash = Sha256::new();
-    hash.update(flags);
-    for file in sources(source)? {
-        hash.update(file.strip_prefix(source)?.as_os_str().as_encoded_bytes());
-        hash.update([0]);
-        hash.update(fs::read(&file)?);
-    }
-    let digest = hash.finalize();
-    Ok(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            files.extend(sources(&path)?);
-        } else {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 fn check_go() -> Result<()> {

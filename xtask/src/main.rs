@@ -8,12 +8,14 @@ mod check;
 mod ci;
 mod deny;
 mod deps;
+mod fingerprint;
 mod kind;
 mod process;
 mod soak;
 mod test;
 mod testbed_command;
 mod tidy;
+mod ui;
 mod up;
 mod workspace;
 
@@ -41,9 +43,9 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Build the real programs that tests run against, into target/deps.
+    /// Bring the real programs that tests run against into target/deps.
     Deps,
-    /// Format, clippy, tidy, licences and bans.
+    /// Format, clippy, tidy, licences and bans; types and lints of the web interface.
     Check,
     /// Run every test suite within its budget.
     Test(test::Arguments),

@@ -2,7 +2,7 @@
 //!
 //! Everything is built in one go, because cargo would build shared dependencies anew for another
 //! selection of crates. The test programs are then run one by one, as cargo does it, with times
-//! per test. `outcome` reads what they print.
+//! per test. The web interface's tests are run by Vitest. `outcome` reads what both say.
 
 mod outcome;
 
@@ -19,7 +19,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
-use crate::{deps, process, workspace};
+use crate::{deps, process, ui, workspace};
 use outcome::Outcome;
 
 /// What to run.
@@ -31,16 +31,18 @@ pub struct Arguments {
     fast: bool,
 }
 
-/// Crates whose tests share a budget.
+/// Tests that share a budget.
 struct Suite {
     name: &'static str,
-    crates: Crates,
+    tests: Tests,
     budget: Duration,
 }
 
-enum Crates {
-    These(&'static [&'static str]),
-    AllOthers,
+enum Tests {
+    Crates(&'static [&'static str]),
+    AllOtherCrates,
+    /// Of the web interface, by their Vitest configuration in `ui`.
+    Interface(&'static str),
 }
 
 const fn minutes(number: u64) -> Duration {
@@ -48,31 +50,37 @@ const fn minutes(number: u64) -> Duration {
 }
 
 /// In the order in which they fail fastest. A suite beyond its budget fails.
-const SUITES: [Suite; 3] = [
-    Suite { name: "in process", crates: Crates::AllOthers, budget: minutes(6) },
-    Suite { name: "real parts", crates: Crates::These(&["testbed", "xtask"]), budget: minutes(5) },
-    Suite { name: "system", crates: Crates::These(&["e2e"]), budget: minutes(15) },
+const SUITES: [Suite; 5] = [
+    Suite { name: "interface", tests: Tests::Interface("vite.config.ts"), budget: minutes(2) },
+    Suite { name: "in process", tests: Tests::AllOtherCrates, budget: minutes(6) },
+    Suite { name: "real parts", tests: Tests::Crates(&["testbed", "xtask"]), budget: minutes(5) },
+    Suite { name: "system", tests: Tests::Crates(&["e2e"]), budget: minutes(15) },
+    Suite { name: "browser", tests: Tests::Interface("e2e/vitest.config.ts"), budget: minutes(10) },
 ];
+/// So many of them touch nothing outside their process.
+const FAST_SUITES: usize = 2;
 const SLOWEST_SHOWN: usize = 5;
 
 impl Suite {
     fn holds(&self, name: &str) -> bool {
-        let named = |suite: &Self| match suite.crates {
-            Crates::These(names) => names.contains(&name),
-            Crates::AllOthers => false,
+        let named = |suite: &Self| match suite.tests {
+            Tests::Crates(names) => names.contains(&name),
+            Tests::AllOtherCrates | Tests::Interface(_) => false,
         };
-        match self.crates {
-            Crates::These(_) => named(self),
-            Crates::AllOthers => !SUITES.iter().any(named),
+        match self.tests {
+            Tests::AllOtherCrates => !SUITES.iter().any(named),
+            Tests::Crates(_) | Tests::Interface(_) => named(self),
         }
     }
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let start = Instant::now();
-    let suites = if arguments.fast { &SUITES[..1] } else { &SUITES[..] };
+    let suites = if arguments.fast { &SUITES[..FAST_SUITES] } else { &SUITES[..] };
+    ui::install()?;
     if !arguments.fast {
         deps::run()?;
+        ui::build()?;
     }
     let programs = build(arguments.fast)?;
     println!("built in {}", process::length(start.elapsed()));
@@ -81,6 +89,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     for suite in suites {
         let begun = Instant::now();
         let mut outcome = Outcome::default();
+        if let Tests::Interface(configuration) = suite.tests {
+            outcome.add(&run_vitest(suite.name, configuration, suite.budget)?);
+        }
         for program in programs.iter().filter(|program| suite.holds(&program.package)) {
             let left = suite.budget.saturating_sub(begun.elapsed());
             program.run(left, &mut outcome)?;
@@ -165,8 +176,8 @@ fn build(fast: bool) -> Result<Vec<Program>> {
     cargo.args(["build", "--workspace", "--lib", "--bins", "--tests"]);
     cargo.args(["--message-format", "json-render-diagnostics"]);
     if fast {
-        for suite in &SUITES[1..] {
-            if let Crates::These(names) = suite.crates {
+        for suite in &SUITES[FAST_SUITES..] {
+            if let Tests::Crates(names) = suite.tests {
                 cargo.args(names.iter().flat_map(|name| ["--exclude", name]));
             }
         }
@@ -232,6 +243,23 @@ impl Program {
         outcome.add(&seen.finish(&self.target, status, killed.then_some(budget)));
         Ok(())
     }
+}
+
+/// Runs the interface's tests of one configuration; at the end of `budget` they are killed.
+fn run_vitest(suite: &str, configuration: &str, budget: Duration) -> Result<Outcome> {
+    println!("     Running ui ({configuration})");
+    let said = workspace::root().join("target/ui").join(format!("{suite}.json"));
+    // What an earlier run said must not count for this one.
+    let _ = std::fs::remove_file(&said);
+    let mut vitest = ui::node("vitest/vitest.mjs");
+    vitest.args(["run", "--config", configuration, "--reporter", "default", "--reporter", "json"]);
+    vitest.arg("--outputFile.json").arg(&said);
+    let mut child = vitest.spawn().context("cannot run Vitest")?;
+    let watch = Watch::over(child.id(), budget)?;
+    let status = child.wait()?;
+    let killed = watch.end();
+    let said = std::fs::read_to_string(said).unwrap_or_default();
+    Ok(outcome::of_vitest(suite, &said, status, killed.then_some(budget)))
 }
 
 /// Kills a process at a deadline, unless it ends before.

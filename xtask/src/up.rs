@@ -1,4 +1,4 @@
-//! `cargo xtask up`: build, then become `drover up`, so that signals and the exit code are its own.
+//! `cargo xtask up`: build the interface and the binary, then become `drover up`, so that signals and the exit code are its own.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -6,10 +6,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::{process, workspace};
+use crate::{process, ui, workspace};
 
 pub fn run(release: bool, arguments: &[OsString]) -> Result<()> {
     let root = workspace::root();
+    // First: release builds take it in.
+    ui::build()?;
     let mut build = workspace::cargo();
     build.args(["build", "--bin", "drover"]);
     let profile = if release {

@@ -1,10 +1,11 @@
-//! Reads what a test program prints: one line per test, one line at the end.
+//! Reads what a test program prints (one line per test, one line at the end) and what Vitest writes.
 
 use std::process::ExitStatus;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use regex::Regex;
+use serde::Deserialize;
 
 use crate::process;
 
@@ -88,4 +89,62 @@ impl Reader {
         }
         self.outcome
     }
+}
+
+/// The part of Vitest's JSON report that counts.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    test_results: Vec<TestFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TestFile {
+    name: String,
+    status: String,
+    assertion_results: Vec<Assertion>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Assertion {
+    full_name: String,
+    status: String,
+    /// Milliseconds; none for a test that was not run.
+    duration: Option<f64>,
+}
+
+/// What came out of a run of Vitest that wrote `report`. `over`: as in [`Reader::finish`].
+pub fn of_vitest(suite: &str, report: &str, status: ExitStatus, over: Option<Duration>) -> Outcome {
+    let mut outcome = Outcome::default();
+    if let Some(budget) = over {
+        let budget = process::length(budget);
+        outcome.broken.push(format!("{suite} was killed: over its budget of {budget}"));
+        return outcome;
+    }
+    let Ok(report) = serde_json::from_str::<Report>(report) else {
+        outcome.broken.push(format!("{suite} broke off ({status})"));
+        return outcome;
+    };
+    for file in &report.test_results {
+        // A file that could not be loaded, or whose preparation failed, has no failed test to tell of.
+        let failed = |test: &&Assertion| test.status == "failed";
+        if file.status == "failed" && !file.assertion_results.iter().any(|test| failed(&test)) {
+            outcome.broken.push(format!("{suite} ({})", file.name));
+        }
+        for test in &file.assertion_results {
+            match test.status.as_str() {
+                "passed" => outcome.passed += 1,
+                "failed" => outcome.failed += 1,
+                _ => outcome.ignored += 1,
+            }
+            let seconds = test.duration.unwrap_or_default() / 1000.0;
+            outcome.times.push((format!("ui {}", test.full_name), seconds));
+        }
+    }
+    if outcome.failed() == 0 && (!status.success() || outcome.passed == 0) {
+        outcome.broken.push(format!("{suite} broke off ({status})"));
+    }
+    outcome
 }

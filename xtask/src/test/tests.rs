@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use super::outcome::Reader;
+use super::outcome::{Reader, of_vitest};
 use super::*;
 
 #[test]
@@ -63,4 +63,29 @@ fn a_program_that_ends_in_time_is_not_killed() {
     let watch = Watch::over(child.id(), minutes(1)).unwrap();
     assert!(child.wait().unwrap().success());
     assert!(!watch.end());
+}
+
+fn vitest(report: &str, code: i32) -> Outcome {
+    of_vitest("browser", report, ExitStatus::from_raw(code << 8), None)
+}
+
+#[test]
+fn tests_of_the_interface_are_counted_with_their_times() {
+    let report = r#"{"testResults": [{"name": "a.test.ts", "status": "failed", "assertionResults": [
+        {"fullName": "one", "status": "passed", "duration": 1500.0},
+        {"fullName": "two", "status": "failed", "duration": 3.0},
+        {"fullName": "three", "status": "skipped"}]}]}"#;
+    let outcome = vitest(report, 1);
+    assert_eq!((outcome.passed, outcome.failed(), outcome.ignored), (1, 1, 1));
+    assert_eq!(outcome.slowest(1), [("ui one".to_owned(), 1.5)]);
+}
+
+#[test]
+fn a_world_of_the_interface_that_cannot_be_made_is_a_failure() {
+    let report = r#"{"testResults": [{"name": "a.e2e.ts", "status": "failed", "assertionResults": [
+        {"fullName": "one", "status": "skipped"}]}]}"#;
+    assert_eq!(vitest(report, 1).broken, ["browser (a.e2e.ts)"]);
+    for (report, code) in [("", 1), ("{\"testResults\": []}", 0), ("not json", 0)] {
+        assert!(vitest(report, code).broken[0].contains("broke off"), "{report}");
+    }
 }

@@ -1,0 +1,171 @@
+/** The first hour: sign in, import a cluster with the command that is shown, look at it, remove it. */
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { eventually } from "./programs.ts";
+import { type Visitor, World } from "./world.ts";
+
+const world = new World(["--clusters", "2", "--nodes", "3", "--pods", "12"]);
+
+beforeAll(() => world.start());
+afterAll(() => world.end());
+
+/** Opens the import dialog and gets the command for a new cluster. */
+async function commandFor(visitor: Visitor, name: string): Promise<string> {
+  const { page } = visitor;
+  await page.getByRole("button", { name: "Import cluster" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name", { exact: true }).fill(name);
+  await dialog.getByRole("button", { name: "Get the command" }).click();
+  await dialog.getByRole("button", { name: "Copy the import command" }).click();
+  return page.evaluate(() => navigator.clipboard.readText());
+}
+
+test("a wrong password is said plainly, and what was typed stays", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await page.goto("/");
+  await page.getByLabel("User name").fill("admin");
+  await page.getByLabel("Password", { exact: true }).fill("not the password");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("User name and password do not fit together.").waitFor();
+  expect(await page.getByLabel("User name").inputValue()).toBe("admin");
+  await visitor.expectAccessible("login with a refusal");
+  await visitor.leave();
+});
+
+test("a cluster is imported by the shown command and becomes Active without a reload", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn();
+  await visitor.freshness("Live");
+  await page.evaluate(() => Object.assign(window, { loadedOnce: true }));
+  const command = await commandFor(visitor, "north");
+  expect(command).toContain("/v3/import/");
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("Waiting for somebody to run the command.").waitFor();
+
+  await world.run(command);
+  await dialog.getByText("north is Active").waitFor();
+  await dialog.getByText("All 6 done").waitFor();
+  await dialog.getByText("3 nodes").waitFor();
+  await dialog.getByRole("link", { name: "Open north" }).click();
+  await page.getByRole("heading", { name: "north", level: 1 }).waitFor();
+  await page.getByText("Active", { exact: true }).first().waitFor();
+  // Twelve simulated ones and the agent.
+  await page.getByText("13 running or placed").waitFor();
+
+  // Another browser that was at the list all the time would see the same; this one never loaded anew.
+  await page.getByRole("link", { name: "All clusters" }).first().click();
+  await visitor.row("north").getByText("Active").waitFor();
+  expect(await page.evaluate(() => "loadedOnce" in window)).toBe(true);
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
+test("what the cluster does shows in every open browser", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn();
+  await page.goto("/c/north/nodes");
+  await page.getByRole("cell", { name: "node-1" }).waitFor();
+  await world.run("kubectl cordon node-2");
+  await page.getByText("Cordoned", { exact: true }).waitFor();
+  await page.getByText("Takes no new pods: somebody cordoned it.").waitFor();
+  await world.run("kubectl uncordon node-2");
+  await eventually("nobody is cordoned", async () => {
+    expect(await page.getByText("Cordoned", { exact: true }).count()).toBe(0);
+  });
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
+test("an address leads to its page after signing in again", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn();
+  await page.goto("/c/north/conditions");
+  await page.getByText("The agent's tunnel to this server is open.").waitFor();
+  await visitor.context.clearCookies();
+  await page.goto("/clusters?q=north");
+  await page.getByText("your login has ended").waitFor();
+  await page.getByLabel("User name").fill("admin");
+  await page.getByLabel("Password", { exact: true }).fill("only-for-browser-tests");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await visitor.row("north").waitFor();
+  expect(await page.getByLabel("Filter clusters").inputValue()).toBe("north");
+  await visitor.leave();
+});
+
+test("a server that goes away is told as Offline with the time, and everything comes back", async () => {
+  const visitor = await world.visitor();
+  await visitor.signIn();
+  await visitor.freshness("Live");
+  await world.server.kill();
+  await visitor.freshness(/^Offline, as of \d\d:\d\d:\d\d$/);
+  // What was last known stays.
+  await visitor.row("north").waitFor();
+  await world.startServer();
+  await visitor.freshness("Live");
+  await visitor.row("north").getByText("Active").waitFor();
+  await visitor.leave();
+});
+
+test("a cluster whose agent is gone is Unavailable, says since when, and comes back", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn();
+  await visitor.row("north").getByText("Active").waitFor();
+  await world.sim.kill();
+  await visitor.row("north").getByText("Unavailable").waitFor();
+  await page.getByText(/^Agent silent since \d\d:\d\d:\d\d\.$/).waitFor();
+  await page.getByRole("link", { name: "What to check" }).click();
+  await page.getByText("Figures are from when it was.").waitFor();
+  await page.getByText("kubectl -n cattle-system logs deploy/cattle-cluster-agent").waitFor();
+  await world.sim.start();
+  await page.getByText("The agent's tunnel to this server is open.").waitFor();
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
+test("a kubeconfig from the page works", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn();
+  await page.goto("/c/north");
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Kubeconfig" }).click();
+  const file = `${world.folder}/north.yaml`;
+  await (await download).saveAs(file);
+  const printed = await world.run(`kubectl --kubeconfig ${file} get nodes -o name`);
+  expect(printed).toContain("node/node-1");
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
+test("a cluster goes only after its name was typed, and leaves the list by itself", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn();
+  const command = await commandFor(visitor, "south");
+  await world.run(command, "admin-1.kubeconfig");
+  await page.getByRole("dialog").getByText("south is Active").waitFor();
+  await page.getByRole("dialog").getByRole("link", { name: "Open south" }).click();
+  await page.getByRole("button", { name: "More actions for south" }).click();
+  await page.getByRole("menuitem", { name: "Remove…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("2 projects").waitFor();
+  const remove = dialog.getByRole("button", { name: "Remove", exact: true });
+  expect(await remove.getAttribute("aria-disabled")).toBe("true");
+  await dialog.getByLabel("Type south").fill("sout");
+  expect(await remove.getAttribute("aria-disabled")).toBe("true");
+  await dialog.getByLabel("Type south").fill("south");
+  await remove.click();
+  await page.getByRole("heading", { name: "Clusters", level: 1 }).waitFor();
+  await visitor.row("south").waitFor({ state: "detached" });
+  await eventually("nothing of ours is left in the cluster", async () => {
+    const left = await world.run("kubectl get ns -o name", "admin-1.kubeconfig");
+    expect(left).not.toContain("cattle-system");
+  });
+  visitor.expectQuiet();
+  await visitor.leave();
+});

@@ -1,0 +1,131 @@
+/** The first hour without a mouse. */
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { PASSWORD, type Visitor, World } from "./world.ts";
+
+const world = new World(["--nodes", "2"]);
+
+beforeAll(() => world.start());
+afterAll(() => world.end());
+
+/** Tabs on until the focus is on what has this name; fails when it never gets there. */
+async function tabTo(visitor: Visitor, name: string | RegExp): Promise<void> {
+  const { page } = visitor;
+  const seen: string[] = [];
+  for (let step = 0; step < 60; step += 1) {
+    await page.keyboard.press("Tab");
+    const focused = await page.evaluate(() => {
+      const element = document.activeElement as HTMLElement | null;
+      const label = element?.getAttribute("aria-label");
+      const field = element instanceof HTMLInputElement ? element.labels?.[0]?.textContent : "";
+      return (label || field || element?.textContent || "").trim();
+    });
+    seen.push(focused);
+    if (typeof name === "string" ? focused === name : name.test(focused)) return;
+  }
+  throw new Error(`the focus never came to ${name}; it was at ${seen.join(", ")}`);
+}
+
+/** Goes down an open menu to an entry; fails when it is not there. */
+async function arrowTo(visitor: Visitor, entry: string): Promise<void> {
+  const { page } = visitor;
+  const seen: (string | undefined)[] = [];
+  for (let step = 0; step < 12; step += 1) {
+    await page.keyboard.press("ArrowDown");
+    seen.push(await page.evaluate(() => document.activeElement?.textContent?.trim()));
+    if (seen.at(-1) === entry) return;
+  }
+  throw new Error(`no menu entry ${entry}; the focus was at ${seen.join(", ")}`);
+}
+
+/** Whether one can see where the focus is. */
+async function focusIsVisible(visitor: Visitor): Promise<boolean> {
+  return visitor.page.evaluate(() => {
+    const element = document.activeElement;
+    const holders = [element, element?.parentElement];
+    return holders.some((one) => one && getComputedStyle(one).outlineStyle !== "none");
+  });
+}
+
+test("signing in, importing, looking and removing need no mouse", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  const keys = page.keyboard;
+  await page.goto("/");
+  await page.getByLabel("User name").waitFor();
+  // The focus begins where one types.
+  await keys.type("admin");
+  await tabTo(visitor, "Password");
+  expect(await focusIsVisible(visitor)).toBe(true);
+  await keys.type(PASSWORD);
+  await keys.press("Enter");
+  await page.getByRole("heading", { name: "Clusters", level: 1 }).waitFor();
+
+  await tabTo(visitor, "Import cluster");
+  expect(await focusIsVisible(visitor)).toBe(true);
+  await keys.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await keys.type("Key Board");
+  await keys.press("Enter");
+  await page.getByText("Only a–z, 0–9 and “-”").waitFor();
+  await tabTo(visitor, "Use key-board");
+  await keys.press("Enter");
+  await tabTo(visitor, "Get the command");
+  await keys.press("Enter");
+  await page.getByText("Watch it arrive").waitFor();
+  await tabTo(visitor, "Copy the import command");
+  await keys.press("Enter");
+  await page.getByRole("button", { name: "Copied" }).waitFor();
+  await world.run(await page.evaluate(() => navigator.clipboard.readText()));
+  await page.getByRole("dialog").getByText("key-board is Active").waitFor();
+  await keys.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+
+  // Single keys: filter, go.
+  await keys.press("/");
+  await keys.type("key");
+  await visitor.row("local").waitFor({ state: "detached" });
+  await keys.press("Escape");
+  await visitor.row("local").waitFor();
+  await tabTo(visitor, "key-board");
+  await keys.press("Enter");
+  await page.getByRole("heading", { name: "key-board", level: 1 }).waitFor();
+  await keys.press("g");
+  await keys.press("n");
+  await page.getByRole("cell", { name: "node-1" }).waitFor();
+  await keys.press("?");
+  await page.getByRole("dialog", { name: "Keyboard map" }).waitFor();
+  await keys.press("Escape");
+
+  await tabTo(visitor, "More actions for key-board");
+  await keys.press("Enter");
+  await page.getByRole("menuitem", { name: "Pin to the sidebar" }).waitFor();
+  await arrowTo(visitor, "Remove…");
+  await keys.press("Enter");
+  await page.getByRole("dialog", { name: /Remove key-board/ }).waitFor();
+  // A slip does nothing: the focus is on keeping it.
+  await keys.press("Enter");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  expect(await focusedName(visitor)).toBe("More actions for key-board");
+  await keys.press("Enter");
+  await arrowTo(visitor, "Remove…");
+  await keys.press("Enter");
+  await tabTo(visitor, /^Type key-board$/);
+  await keys.type("key-board");
+  await keys.press("Enter");
+  await page.getByRole("heading", { name: "Clusters", level: 1 }).waitFor();
+  await visitor.row("key-board").waitFor({ state: "detached" });
+
+  await tabTo(visitor, /You: /);
+  await keys.press("Enter");
+  await page.getByRole("menuitemradio", { name: "Dark" }).waitFor();
+  await arrowTo(visitor, "Dark");
+  await keys.press("Enter");
+  expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe("dark");
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
+function focusedName(visitor: Visitor): Promise<string | null | undefined> {
+  return visitor.page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
+}

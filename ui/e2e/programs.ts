@@ -1,0 +1,125 @@
+/** Our binary and the real programs beside it, as processes. A missing one fails with what brings it. */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { get } from "node:https";
+import { join, resolve } from "node:path";
+
+const ROOT = resolve(import.meta.dirname, "../..");
+const TARGET = join(ROOT, "target");
+
+/** Screenshots of every page, to be looked at. */
+export const SCREENS = join(TARGET, "ui/screens");
+
+function program(path: string, bring: string): string {
+  if (!existsSync(path)) throw new Error(`there is no ${path}; run \`${bring}\``);
+  return path;
+}
+
+export const drover = () =>
+  program(process.env.DROVER_BIN ?? join(TARGET, "debug/drover"), "cargo build --bin drover");
+export const kubectl = () => program(join(TARGET, "deps/bin/kubectl"), "cargo xtask deps");
+export const chromium = () => program(join(TARGET, "deps/bin/chromium"), "cargo xtask deps");
+
+/** Looks until `look` gives something, and fails with its last error. */
+export async function eventually<T>(
+  what: string,
+  look: () => Promise<T> | T,
+  timeoutMs = 30_000,
+): Promise<T> {
+  const end = Date.now() + timeoutMs;
+  for (;;) {
+    try {
+      return await look();
+    } catch (error) {
+      if (Date.now() > end)
+        throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: error });
+      await new Promise((wake) => setTimeout(wake, 50));
+    }
+  }
+}
+
+/** A running `drover …` with a data folder of its own. */
+export class Drover {
+  readonly #name: string;
+  readonly #folder: string;
+  readonly #arguments: string[];
+  #process: ChildProcess | undefined;
+  #starts = 0;
+
+  /** `folder`: kept over restarts. The port is free at the first start and stays. */
+  constructor(name: "server" | "sim", folder: string, flags: string[]) {
+    this.#name = name;
+    this.#folder = folder;
+    this.#arguments = flags;
+    mkdirSync(folder, { recursive: true });
+  }
+
+  get data(): string {
+    return join(this.#folder, "data");
+  }
+
+  /** Starts it and waits until it says that it is ready. */
+  async start(environment: Record<string, string> = {}): Promise<string> {
+    const known = this.#starts > 0 ? new URL(this.url()).port : "0";
+    this.#starts += 1;
+    const log = join(this.#folder, `${this.#name}-${this.#starts}.log`);
+    const output = openSync(log, "w");
+    const listen = ["--listen", `127.0.0.1:${known}`, "--data-dir", this.data];
+    const child = spawn(drover(), [this.#name, ...listen, ...this.#arguments], {
+      stdio: ["ignore", output, output],
+      env: { ...process.env, HOME: this.#folder, DROVER_DIE_WITH_PARENT: "1", ...environment },
+    });
+    this.#process = child;
+    await eventually(`drover ${this.#name} is ready`, async () => {
+      if (child.exitCode !== null) throw new Error(readFileSync(log, "utf8").slice(-2000));
+      // The certificate is the server's own; what is asked for here is public.
+      const answer = await insecure(`${this.url()}/readyz`);
+      if (answer !== 200) throw new Error(`/readyz says ${answer}`);
+    });
+    return this.url();
+  }
+
+  url(): string {
+    return JSON.parse(readFileSync(join(this.data, "server.json"), "utf8")).url;
+  }
+
+  /** Ends it as a crash would. */
+  async kill(): Promise<void> {
+    const child = this.#process;
+    this.#process = undefined;
+    if (!child || child.exitCode !== null) return;
+    const ended = new Promise((end) => child.once("exit", end));
+    child.kill("SIGKILL");
+    await ended;
+  }
+}
+
+/** The status of a GET, with the certificate as it is. */
+function insecure(url: string): Promise<number> {
+  return new Promise((answer, fail) => {
+    const request = get(url, { rejectUnauthorized: false }, (response) => {
+      response.resume();
+      answer(response.statusCode ?? 0);
+    });
+    request.on("error", fail);
+  });
+}
+
+/** Runs a line in a shell, as a person pastes it; fails with what it printed. */
+export async function shell(line: string, environment: Record<string, string>): Promise<string> {
+  const path = `${join(TARGET, "deps/bin")}:${process.env.PATH}`;
+  const child = spawn("bash", ["-o", "pipefail", "-c", line], {
+    env: { ...process.env, ...environment, PATH: path },
+  });
+  let printed = "";
+  child.stdout.on("data", (bytes) => {
+    printed += bytes;
+  });
+  child.stderr.on("data", (bytes) => {
+    printed += bytes;
+  });
+  const code = await new Promise((end) => child.once("close", end));
+  if (code !== 0) throw new Error(`\`${line}\` ended with ${code}: ${printed}`);
+  return printed;
+}

@@ -1,0 +1,155 @@
+/** What a browser test has around it: a server, simulated clusters, a browser that tells on itself. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type Browser,
+  type BrowserContext,
+  chromium as launcher,
+  type Page,
+} from "playwright-core";
+import { expect } from "vitest";
+import { chromium, Drover, kubectl, shell } from "./programs.ts";
+
+export const PASSWORD = "only-for-browser-tests";
+
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+/** Longest wait for something on a page. */
+const LOOK_TIME_MAX_MS = 30_000;
+
+export type Theme = "light" | "dark";
+
+export class World {
+  readonly folder = mkdtempSync(join(tmpdir(), "drover-ui-"));
+  readonly server = new Drover("server", join(this.folder, "server"), []);
+  readonly sim: Drover;
+  #browser: Browser | undefined;
+
+  /** `flags`: of the simulator. */
+  constructor(flags: string[]) {
+    this.sim = new Drover("sim", join(this.folder, "sim"), flags);
+    kubectl();
+  }
+
+  async start(): Promise<void> {
+    await Promise.all([this.startServer(), this.sim.start()]);
+    this.#browser = await launcher.launch({ executablePath: chromium(), args: FLAGS });
+  }
+
+  async startServer(): Promise<void> {
+    await this.server.start({ DROVER_BOOTSTRAP_PASSWORD: PASSWORD });
+  }
+
+  async end(): Promise<void> {
+    await this.#browser?.close();
+    await Promise.all([this.server.kill(), this.sim.kill()]);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** A browser of a person of its own, without a login. */
+  async visitor(theme: Theme = "light"): Promise<Visitor> {
+    if (!this.#browser) throw new Error("the world has not been started");
+    const context = await this.#browser.newContext({
+      baseURL: this.server.url(),
+      ignoreHTTPSErrors: true,
+      viewport: { width: 1440, height: 900 },
+      colorScheme: theme,
+      // Copying is a right that people are asked for; nobody answers here.
+      permissions: ["clipboard-read", "clipboard-write"],
+    });
+    context.setDefaultTimeout(LOOK_TIME_MAX_MS);
+    return new Visitor(context, await context.newPage());
+  }
+
+  /** Runs a line against a simulated cluster, as its owner would. */
+  run(line: string, kubeconfig = "admin.kubeconfig"): Promise<string> {
+    return shell(line, { KUBECONFIG: join(this.sim.data, kubeconfig), HOME: this.folder });
+  }
+}
+
+/** One person's browser. Remembers what the browser complained of. */
+export class Visitor {
+  readonly context: BrowserContext;
+  readonly page: Page;
+  readonly complaints: string[] = [];
+
+  constructor(context: BrowserContext, page: Page) {
+    this.context = context;
+    this.page = page;
+    page.on("console", (message) => {
+      if (message.type() === "error" || message.type() === "warning") {
+        this.complaints.push(`${message.type()}: ${message.text()}`);
+      }
+    });
+    page.on("pageerror", (error) => this.complaints.push(`page error: ${error.message}`));
+  }
+
+  async signIn(): Promise<void> {
+    const { page } = this;
+    await page.goto("/");
+    await page.getByLabel("User name").fill("admin");
+    await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("heading", { name: "Clusters", level: 1 }).waitFor();
+  }
+
+  /** The row of a cluster in the list. */
+  row(name: string) {
+    return this.page.locator(`tr[data-cluster="${name}"]`);
+  }
+
+  /** Waits until the foot says so. */
+  async freshness(word: string | RegExp): Promise<void> {
+    await this.page.getByRole("contentinfo").getByText(word).first().waitFor();
+  }
+
+  /** Fails on what automatic accessibility checks call serious or critical. */
+  async expectAccessible(what: string): Promise<void> {
+    // Evaluated by the browser's own means, so the page's policy stays as strict as it is.
+    await this.page.evaluate(await axeSource());
+    const violations = await this.page.evaluate(async () => {
+      const axe = (window as unknown as { axe: Axe }).axe;
+      const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+      return violations
+        .filter(({ impact }) => impact === "serious" || impact === "critical")
+        .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
+    });
+    expect(violations, what).toEqual([]);
+  }
+
+  /** Fails when the browser complained. */
+  expectQuiet(): void {
+    expect(this.complaints).toEqual([]);
+  }
+
+  async leave(): Promise<void> {
+    await this.context.close();
+  }
+}
+
+interface Axe {
+  run(
+    node: Document,
+    options: object,
+  ): Promise<{ violations: { id: string; impact: string; nodes: { html: string }[] }[] }>;
+}
+
+let axe: Promise<string> | undefined;
+
+function axeSource(): Promise<string> {
+  const path = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+  axe ??= readFile(path, "utf8");
+  return axe;
+}

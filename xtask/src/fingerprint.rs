@@ -1,0 +1,48 @@
+//! A name for everything that went into a build, so that nothing is built twice.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+
+/// Hex digits of 8 bytes: the contents and names of all files below `folder`, and `more`.
+///
+/// Entries directly in `folder` that are named in `without` do not count.
+///
+/// # Errors
+/// A file or folder cannot be read.
+pub fn of(folder: &Path, without: &[&str], more: &str) -> Result<String> {
+    let mut hash = Sha256::new();
+    hash.update(more);
+    for file in files(folder, without)? {
+        hash.update(file.strip_prefix(folder)?.as_os_str().as_encoded_bytes());
+        hash.update([0]);
+        hash.update(fs::read(&file).with_context(|| format!("cannot read '{}'", file.display()))?);
+    }
+    let digest = hash.finalize();
+    Ok(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn files(folder: &Path, without: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot list '{}'", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default();
+        if without.iter().any(|skipped| name == *skipped) {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(files(&path, &[])?);
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;
