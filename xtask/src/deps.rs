@@ -2,9 +2,10 @@
 //!
 //! Each module under `testbed/` is built; a build is kept under the hash of everything that went into it,
 //! so nothing is built twice. There is no partial outcome: either every program of a module is there or
-//! the command fails. [`chromium`] is unpacked from the distribution's packages.
+//! the command fails. [`chromium`] and what a node needs ([`debian`]) are unpacked from the distribution's packages.
 
 mod chromium;
+mod debian;
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -29,7 +30,10 @@ struct Module {
     linker_flags: fn(&str) -> Result<String>,
 }
 
-const MODULES: [Module; 1] = [Module { name: "kubernetes", linker_flags: kubernetes_flags }];
+const MODULES: [Module; 2] = [
+    Module { name: "kubernetes", linker_flags: kubernetes_flags },
+    Module { name: "pods", linker_flags: no_flags },
+];
 
 pub fn run() -> Result<()> {
     let root = workspace::root();
@@ -41,13 +45,14 @@ pub fn run() -> Result<()> {
     for module in &MODULES {
         module.provide(&root.join("testbed").join(module.name), &deps)?;
     }
+    debian::provide(&deps)?;
     chromium::provide(&deps)
 }
 
 impl Module {
     fn provide(&self, source: &Path, deps: &Path) -> Result<()> {
         let manifest = read(&source.join("go.mod"))?;
-        let flags = format!("-s -w {}", (self.linker_flags)(&manifest)?);
+        let flags = format!("-s -w {}", (self.linker_flags)(&manifest)?).trim_end().to_owned();
         let programs = programs(source)?;
         let builds = deps.join(self.name);
         let build = builds.join(fingerprint::of(source, &[], &flags)?);
@@ -140,6 +145,11 @@ fn check_go() -> Result<()> {
 fn minor(version: &str) -> Option<u32> {
     let rest = version.strip_prefix("go1.")?;
     rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the type of every module's flags")]
+fn no_flags(_manifest: &str) -> Result<String> {
+    Ok(String::new())
 }
 
 fn kubernetes_flags(manifest: &str) -> Result<String> {

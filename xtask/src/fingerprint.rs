@@ -20,8 +20,17 @@ pub fn of(folder: &Path, without: &[&str], more: &str) -> Result<String> {
         hash.update([0]);
         hash.update(fs::read(&file).with_context(|| format!("cannot read '{}'", file.display()))?);
     }
-    let digest = hash.finalize();
-    Ok(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hexadecimal(&hash.finalize()))
+}
+
+/// The same for a text.
+pub fn of_text(text: &str) -> String {
+    hexadecimal(&Sha256::digest(text))
+}
+
+/// The start of a hash, enough to tell builds apart.
+fn hexadecimal(hash: &[u8]) -> String {
+    hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn files(folder: &Path, without: &[&str]) -> Result<Vec<PathBuf>> {
