@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Subcommand;
-use testbed::{Options, Program, RealCluster, RecordedProcess};
+use testbed::{Options, Program, RealCluster, RealNode, RecordedProcess};
 
 use crate::{deps, process, workspace};
 
@@ -22,6 +22,9 @@ pub enum Command {
         /// Let etcd wait for the disk, for measurements.
         #[arg(long)]
         durable: bool,
+        /// With a node, on which pods run; needs root.
+        #[arg(long)]
+        node: bool,
     },
     /// Stop all of a cluster and remove its folder.
     Down {
@@ -32,9 +35,9 @@ pub enum Command {
 
 pub fn run(command: &Command) -> Result<()> {
     match command {
-        Command::Up { name, durable } => {
+        Command::Up { name, durable, node } => {
             deps::run()?;
-            up(&folder(name)?, *durable)
+            up(&folder(name)?, *durable, *node)
         }
         Command::Down { name } => down(&folder(name)?),
     }
@@ -49,18 +52,27 @@ fn folder(name: &str) -> Result<PathBuf> {
     Ok(workspace::root().join("target/testbed").join(name))
 }
 
-fn up(folder: &Path, durable: bool) -> Result<()> {
+fn up(folder: &Path, durable: bool, with_node: bool) -> Result<()> {
     if recorded(folder)?.iter().any(RecordedProcess::is_running) {
         bail!("'{}' is up; `cargo xtask testbed down` ends it", folder.display());
     }
     // What an earlier cluster of this name left, which no longer runs.
+    RealNode::end_recorded(folder)?;
     remove(folder)?;
     let start = Instant::now();
     let options =
         Options { folder: Some(folder.to_owned()), detached: true, durable, ..Options::default() };
-    let cluster = RealCluster::start_with(&options)?;
+    if with_node {
+        let node = RealNode::start_with(&options)?;
+        eprintln!("this machine is {} for pods", node.host_address());
+        return ready(node.cluster(), start);
+    }
+    ready(&RealCluster::start_with(&options)?, start)
+}
+
+fn ready(cluster: &RealCluster, start: Instant) -> Result<()> {
     eprintln!("ready in {} at {}", process::length(start.elapsed()), cluster.server_url());
-    for program in Program::ALL {
+    for program in Program::CONTROL_PLANE {
         if let Some(size) = cluster.process_id(program).and_then(resident_kib) {
             eprintln!("  {:<24} {:>4} MiB resident", program.name(), size / 1024);
         }
@@ -70,7 +82,11 @@ fn up(folder: &Path, durable: bool) -> Result<()> {
 }
 
 fn down(folder: &Path) -> Result<()> {
-    ensure!(folder.is_dir(), "there is no testbed at '{}'", folder.display());
+    if !folder.is_dir() {
+        eprintln!("there is no testbed at '{}'", folder.display());
+        return Ok(());
+    }
+    RealNode::end_recorded(folder)?;
     for record in recorded(folder)? {
         record.end()?;
     }

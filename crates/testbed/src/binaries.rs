@@ -1,4 +1,4 @@
-//! Where the programs are that `cargo xtask deps` builds.
+//! Where the programs are that `cargo xtask deps` builds, and the packages that it unpacks.
 
 use std::path::{Path, PathBuf};
 
@@ -20,20 +20,26 @@ pub enum Program {
     KubeScheduler,
     /// The node agent.
     Kubelet,
+    /// What makes Services work on a node.
+    KubeProxy,
     /// The command line.
     Kubectl,
+    /// Holds namespaces.
+    Pause,
+    /// The container runtime.
+    Containerd,
+    /// The command line of containerd.
+    Ctr,
+    /// Starts containers.
+    Runc,
+    /// A shell and the usual small programs in one static file.
+    Busybox,
 }
 
 impl Program {
-    /// Every program, in the order in which a cluster needs them.
-    pub const ALL: [Self; 6] = [
-        Self::Etcd,
-        Self::KubeApiserver,
-        Self::KubeControllerManager,
-        Self::KubeScheduler,
-        Self::Kubelet,
-        Self::Kubectl,
-    ];
+    /// What runs as long as a control plane does, in the order in which it starts.
+    pub const CONTROL_PLANE: [Self; 4] =
+        [Self::Etcd, Self::KubeApiserver, Self::KubeControllerManager, Self::KubeScheduler];
 
     /// The file name.
     #[must_use]
@@ -44,15 +50,32 @@ impl Program {
             Self::KubeControllerManager => "kube-controller-manager",
             Self::KubeScheduler => "kube-scheduler",
             Self::Kubelet => "kubelet",
+            Self::KubeProxy => "kube-proxy",
             Self::Kubectl => "kubectl",
+            Self::Pause => "pause",
+            Self::Containerd => "containerd",
+            Self::Ctr => "ctr",
+            Self::Runc => "runc",
+            Self::Busybox => "busybox",
+        }
+    }
+
+    /// The folder inside the packages; none for what is built.
+    const fn package_folder(self) -> Option<&'static str> {
+        match self {
+            Self::Containerd | Self::Ctr => Some("usr/bin"),
+            Self::Runc => Some("usr/sbin"),
+            Self::Busybox => Some("bin"),
+            _ => None,
         }
     }
 }
 
-/// The folder with the programs.
+/// The folders with the programs.
 #[derive(Clone, Debug)]
 pub struct Binaries {
     folder: PathBuf,
+    packages: PathBuf,
 }
 
 impl Binaries {
@@ -66,17 +89,24 @@ impl Binaries {
         Self::in_folder(deps.join("bin"))
     }
 
-    /// Programs of `folder`.
+    /// Built programs of `folder`, and the packages unpacked beside it in `packages`.
     #[must_use]
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
-        Self { folder: folder.canonicalize().unwrap_or(folder) }
+        let folder = folder.canonicalize().unwrap_or(folder);
+        let packages = folder.with_file_name("packages");
+        Self { packages: packages.canonicalize().unwrap_or(packages), folder }
     }
 
-    /// The folder itself, for `PATH`.
+    /// The folder of the built programs, for `PATH`.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The root of the file system that the unpacked packages make.
+    pub(crate) fn packages(&self) -> &Path {
+        &self.packages
     }
 
     /// Path of `program`.
@@ -84,7 +114,11 @@ impl Binaries {
     /// # Errors
     /// [`Error::MissingProgram`] with the command that builds it.
     pub fn path(&self, program: Program) -> Result<PathBuf, Error> {
-        let path = self.folder.join(program.name());
+        let folder = match program.package_folder() {
+            Some(folder) => self.packages.join(folder),
+            None => self.folder.clone(),
+        };
+        let path = folder.join(program.name());
         if path.is_file() {
             Ok(path)
         } else {

@@ -6,8 +6,9 @@
 
 mod components;
 mod files;
+mod place;
 
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +17,9 @@ use std::time::Duration;
 use crate::certificates::Issued;
 use crate::probe::Probe;
 use crate::{Binaries, Error, Process, Program, RecordedProcess, kubeconfig, poll_until};
+pub(crate) use components::SERVICE_RANGE;
 use files::Files;
+pub(crate) use place::Place;
 
 /// A control plane is ready in some seconds; a busy machine may need ten times that.
 const READY_TIMEOUT: Duration = Duration::from_secs(90);
@@ -51,7 +54,7 @@ impl Default for Options {
     }
 }
 
-/// A running Kubernetes control plane without nodes.
+/// A running Kubernetes control plane without nodes; with one it is a [`crate::RealNode`].
 ///
 /// Any number of them run side by side. Dropping the value ends every process it started (also
 /// while a panic unwinds) and removes the folder; when the process is killed, the kernel ends them.
@@ -62,6 +65,7 @@ pub struct RealCluster {
     components: Vec<Component>,
     files: Files,
     ports: Ports,
+    place: Place,
     server_url: String,
     kubeconfig: String,
     binaries: Binaries,
@@ -69,7 +73,7 @@ pub struct RealCluster {
     minted: AtomicU32,
 }
 
-/// Loopback ports of one cluster.
+/// Ports of one cluster.
 #[derive(Clone, Copy, Debug)]
 struct Ports {
     etcd_client: u16,
@@ -101,9 +105,14 @@ impl RealCluster {
     /// # Errors
     /// As [`RealCluster::start`].
     pub fn start_with(options: &Options) -> Result<Self, Error> {
+        Self::start_at(&Place::loopback(), options)
+    }
+
+    /// Starts a control plane at `place`.
+    pub(crate) fn start_at(place: &Place, options: &Options) -> Result<Self, Error> {
         let mut attempt = 1;
         loop {
-            match Self::attempt(options) {
+            match Self::attempt(place, options) {
                 Err(Error::Exited { log, .. })
                     if log.contains(PORT_TAKEN) && attempt < PORT_ATTEMPTS_MAX =>
                 {
@@ -114,16 +123,17 @@ impl RealCluster {
         }
     }
 
-    fn attempt(options: &Options) -> Result<Self, Error> {
+    fn attempt(place: &Place, options: &Options) -> Result<Self, Error> {
         let ports = Ports::free()?;
-        let server_url = format!("https://127.0.0.1:{}", ports.api_server);
-        let files = Files::create(options.folder.as_deref(), &server_url)?;
-        let probe = Probe::new(files.ca_pem(), files.admin())?;
+        let server_url = format!("https://{}:{}", place.address, ports.api_server);
+        let files = Files::create(options.folder.as_deref(), place.address, &server_url)?;
+        let probe = Probe::new(place.address, files.ca_pem(), files.admin())?;
         let kubeconfig = kubeconfig::render(&server_url, files.ca_pem(), "admin", files.admin());
         let mut cluster = Self {
             components: Vec::new(),
             files,
             ports,
+            place: place.clone(),
             server_url,
             kubeconfig,
             binaries: options.binaries.clone(),
@@ -136,19 +146,23 @@ impl RealCluster {
     }
 
     fn bring_up(&mut self, options: &Options, probe: &Probe) -> Result<(), Error> {
-        self.launch(Program::Etcd, components::etcd(&self.files, self.ports, options.durable))?;
+        let (ports, place) = (self.ports, self.place.clone());
+        let etcd = components::etcd(&self.files, ports, &place, options.durable);
+        self.launch(Program::Etcd, etcd)?;
         self.await_ready(Program::Etcd, probe)?;
-        self.launch(Program::KubeApiserver, components::api_server(&self.files, self.ports))?;
+        let api_server = components::api_server(&self.files, ports, &place);
+        self.launch(Program::KubeApiserver, api_server)?;
         self.await_ready(Program::KubeApiserver, probe)?;
-        let manager = components::controller_manager(&self.files, self.ports);
+        let manager = components::controller_manager(&self.files, ports, &place);
         self.launch(Program::KubeControllerManager, manager)?;
-        self.launch(Program::KubeScheduler, components::scheduler(&self.files, self.ports))?;
+        let scheduler = components::scheduler(&self.files, ports, &place);
+        self.launch(Program::KubeScheduler, scheduler)?;
         self.await_ready(Program::KubeControllerManager, probe)?;
         self.await_ready(Program::KubeScheduler, probe)
     }
 
     fn launch(&mut self, program: Program, flags: Vec<std::ffi::OsString>) -> Result<(), Error> {
-        let mut command = Command::new(self.binaries.path(program)?);
+        let mut command = self.place.command(&self.binaries.path(program)?);
         command.args(flags).current_dir(self.files.folder());
         let process = self.spawn(program, &command)?;
         self.components.push(Component { program, command, process });
@@ -198,7 +212,7 @@ impl RealCluster {
         }
     }
 
-    /// `https://127.0.0.1:PORT` of the API server.
+    /// `https://ADDRESS:PORT` of the API server.
     #[must_use]
     pub fn server_url(&self) -> &str {
         &self.server_url
@@ -272,10 +286,10 @@ impl RealCluster {
         self.files.folder()
     }
 
-    /// `http://127.0.0.1:PORT` of etcd, for reading behind the API server's back.
+    /// `http://ADDRESS:PORT` of etcd, for reading behind the API server's back.
     #[must_use]
     pub fn etcd_url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.ports.etcd_client)
+        format!("http://{}:{}", self.place.address, self.ports.etcd_client)
     }
 
     /// The log file of `program`.
@@ -320,11 +334,22 @@ impl RealCluster {
         self.components[at].process.end();
         self.components[at].process = self.spawn(program, &self.components[at].command)?;
         self.write_records()?;
-        let probe = Probe::new(self.files.ca_pem(), self.files.admin())?;
-        self.await_ready(program, &probe)
+        self.await_ready(program, &self.probe()?)
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn probe(&self) -> Result<Probe, Error> {
+        Probe::new(self.place.address, self.files.ca_pem(), self.files.admin())
+    }
+
+    pub(crate) fn api_server_port(&self) -> u16 {
+        self.ports.api_server
+    }
+
+    pub(crate) fn files(&self) -> &Files {
+        &self.files
+    }
+
+    pub(crate) fn kill(&mut self) {
         // All at once; reaping one after the other then takes no time.
         self.components.iter_mut().for_each(|one| one.process.kill());
         self.components.iter_mut().for_each(|one| one.process.end());
@@ -349,14 +374,14 @@ fn ready(program: Program, ports: Ports, probe: &Probe) -> Result<(), String> {
             probe.https(ports.api_server, account)
         }
         Program::KubeScheduler => probe.https(ports.scheduler, "/healthz"),
-        Program::Kubelet | Program::Kubectl => Ok(()),
+        _ => Ok(()),
     }
 }
 
 impl Ports {
     /// Five ports that are free now. All are held until the last is found, so they differ.
     fn free() -> Result<Self, Error> {
-        let hold = || TcpListener::bind(("127.0.0.1", 0)).map_err(Error::Port);
+        let hold = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::Port);
         let held = [hold()?, hold()?, hold()?, hold()?, hold()?];
         let mut ports = [0; 5];
         for (port, listener) in ports.iter_mut().zip(&held) {

@@ -76,6 +76,28 @@ pub enum Error {
         /// The end of its log.
         log: String,
     },
+    /// This machine or user cannot run a node.
+    #[error("a node needs {needed}")]
+    NodeNeeds {
+        /// What is missing, and how to get it.
+        needed: String,
+    },
+    /// A command of the system that a node is set up with, or speaks through, failed.
+    #[error("`{command}` failed ({outcome})")]
+    Command {
+        /// As one would type it.
+        command: String,
+        /// How it ended and what it said.
+        outcome: String,
+    },
+    /// Something of a node is still there after its processes were killed.
+    #[error("'{}' cannot be removed: {last}", path.display())]
+    WouldNotGo {
+        /// A control group.
+        path: PathBuf,
+        /// Why the last attempt failed.
+        last: String,
+    },
     /// A recorded process would not end.
     #[error("process {pid} ('{name}') is still there {waited:?} after SIGKILL")]
     WouldNotEnd {

@@ -1,14 +1,18 @@
-//! A real Kubernetes control plane for tests: etcd, kube-apiserver, kube-controller-manager and
-//! kube-scheduler of the published modules, as processes on free loopback ports.
+//! A real Kubernetes for tests: etcd, kube-apiserver, kube-controller-manager and kube-scheduler of
+//! the published modules, as processes on free loopback ports; and with a node beside them, on
+//! which pods run.
 //!
 //! It is not a simulator (that is the `sim` crate) and nothing of it ships. The programs are built
-//! by `cargo xtask deps`. Start reading at [`RealCluster`].
+//! by `cargo xtask deps`. Start reading at [`RealCluster`], then [`RealNode`].
 
 mod binaries;
 mod certificates;
 mod cluster;
+mod command;
 mod error;
+mod image;
 mod kubeconfig;
+mod node;
 mod probe;
 mod process;
 mod recorded;
@@ -17,6 +21,8 @@ mod wait;
 pub use binaries::{Binaries, DEPS_ENV, Program};
 pub use cluster::{Options, RealCluster};
 pub use error::Error;
+pub use image::{Image, TOOLBOX_IMAGE};
+pub use node::RealNode;
 pub use process::Process;
 pub use recorded::RecordedProcess;
 pub use wait::poll_until;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde_json::Value;
 
 use crate::Error;
 use crate::certificates::Issued;
@@ -18,14 +19,15 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// More of an answer is not read.
 const ANSWER_SIZE_MAX: u64 = 64 * 1024;
 
-/// Asks components on the loopback address.
+/// Asks the components on one address.
 pub(crate) struct Probe {
+    address: Ipv4Addr,
     tls: Arc<ClientConfig>,
 }
 
 impl Probe {
-    /// A probe that trusts `ca_pem` and shows `client`.
-    pub(crate) fn new(ca_pem: &str, client: &Issued) -> Result<Self, Error> {
+    /// A probe of `address` that trusts `ca_pem` and shows `client`.
+    pub(crate) fn new(address: Ipv4Addr, ca_pem: &str, client: &Issued) -> Result<Self, Error> {
         let unreadable = |_| Error::Tls(rustls::Error::General("unreadable PEM".to_owned()));
         let mut roots = RootCertStore::empty();
         let ca = CertificateDer::from_pem_slice(ca_pem.as_bytes()).map_err(unreadable)?;
@@ -40,37 +42,44 @@ impl Probe {
                 builder.with_root_certificates(roots).with_client_auth_cert(vec![certificate], key)
             })
             .map_err(Error::Tls)?;
-        Ok(Self { tls: Arc::new(tls) })
+        Ok(Self { address, tls: Arc::new(tls) })
     }
 
-    /// Whether `GET http://127.0.0.1:port/path` is answered by 200; else what was seen.
+    /// Whether `GET http://ADDRESS:port/path` is answered by 200; else what was seen.
     pub(crate) fn http(&self, port: u16, path: &str) -> Result<(), String> {
-        judge(connect(port).and_then(|stream| exchange(stream, path)))
+        judge(self.connect(port).and_then(|stream| exchange(stream, path))).map(drop)
     }
 
-    /// Whether `GET https://127.0.0.1:port/path` is answered by 200; else what was seen.
+    /// Whether `GET https://ADDRESS:port/path` is answered by 200; else what was seen.
     pub(crate) fn https(&self, port: u16, path: &str) -> Result<(), String> {
-        judge(self.get(port, path))
+        judge(self.get(port, path)).map(drop)
+    }
+
+    /// The JSON with which `GET https://ADDRESS:port/path` is answered; else what was seen.
+    pub(crate) fn json(&self, port: u16, path: &str) -> Result<Value, String> {
+        let body = judge(self.get(port, path))?;
+        serde_json::from_str(&body).map_err(|cause| cause.to_string())
     }
 
     fn get(&self, port: u16, path: &str) -> std::io::Result<String> {
-        let name = ServerName::IpAddress(Ipv4Addr::LOCALHOST.into());
+        let name = ServerName::IpAddress(self.address.into());
         let session =
             ClientConnection::new(Arc::clone(&self.tls), name).map_err(std::io::Error::other)?;
-        exchange(StreamOwned::new(session, connect(port)?), path)
+        exchange(StreamOwned::new(session, self.connect(port)?), path)
+    }
+
+    fn connect(&self, port: u16) -> std::io::Result<TcpStream> {
+        let address = SocketAddr::from((self.address, port));
+        let stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        Ok(stream)
     }
 }
 
-fn connect(port: u16) -> std::io::Result<TcpStream> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-    Ok(stream)
-}
-
 fn exchange(mut stream: impl Read + Write, path: &str) -> std::io::Result<String> {
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    // An answer in HTTP/1.0 is the body as it is and ends with the connection.
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
     stream.flush()?;
     let mut answer = Vec::new();
     // A server that closes without a TLS goodbye has still answered.
@@ -81,8 +90,12 @@ fn exchange(mut stream: impl Read + Write, path: &str) -> std::io::Result<String
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-fn judge(answer: std::io::Result<String>) -> Result<(), String> {
+fn judge(answer: std::io::Result<String>) -> Result<String, String> {
     let answer = answer.map_err(|cause| cause.to_string())?;
     let first = answer.lines().next().unwrap_or("an empty answer");
-    if first.split(' ').nth(1) == Some("200") { Ok(()) } else { Err(first.to_owned()) }
+    if first.split(' ').nth(1) != Some("200") {
+        return Err(first.to_owned());
+    }
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    Ok(body.to_owned())
 }

@@ -1,23 +1,44 @@
 //! A cluster that stays, and its end.
 
+use std::process::Command;
+
 use super::*;
 
 #[test]
 fn a_cluster_stays_after_up_and_is_gone_after_down() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("it");
-    up(&folder, false).unwrap();
+    up(&folder, false, false).unwrap();
     let records = recorded(&folder).unwrap();
     assert_eq!(records.len(), 4);
     assert!(records.iter().all(RecordedProcess::is_running), "{records:?}");
-    let second = up(&folder, false).unwrap_err().to_string();
+    let second = up(&folder, false, false).unwrap_err().to_string();
     assert!(second.contains("is up"), "{second}");
 
     down(&folder).unwrap();
     assert!(!records.iter().any(RecordedProcess::is_running), "{records:?}");
     assert!(!folder.exists());
-    let again = down(&folder).unwrap_err().to_string();
-    assert!(again.contains("there is no testbed"), "{again}");
+    down(&folder).unwrap();
+}
+
+#[test]
+fn a_node_stays_after_up_and_is_gone_after_down() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("it");
+    up(&folder, false, true).unwrap();
+    let mut kubectl = Command::new(testbed::Binaries::locate().path(Program::Kubectl).unwrap());
+    kubectl.args(["get", "nodes", "--no-headers", "--kubeconfig"]);
+    let output = kubectl.arg(folder.join("admin.kubeconfig")).output().unwrap();
+    let nodes = String::from_utf8_lossy(&output.stdout);
+    assert!(nodes.starts_with("node-1") && nodes.contains(" Ready "), "{output:?}");
+    let records = RealNode::recorded(&folder).unwrap();
+    assert_eq!(records.len(), 3, "{records:?}");
+    assert!(records.iter().all(RecordedProcess::is_running), "{records:?}");
+
+    down(&folder).unwrap();
+    assert!(!records.iter().any(RecordedProcess::is_running), "{records:?}");
+    assert!(!folder.exists());
+    down(&folder).unwrap();
 }
 
 #[test]

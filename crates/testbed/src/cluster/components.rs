@@ -1,17 +1,17 @@
-//! The flags of each component. Everything listens on the loopback address only.
+//! The flags of each component. Everything listens on the one address of its place.
 
 use std::ffi::OsString;
 
-use super::Ports;
 use super::files::Files;
+use super::{Place, Ports};
 use crate::process::flag;
 
-const LOOPBACK: &str = "127.0.0.1";
-const SERVICE_RANGE: &str = "10.96.0.0/16";
+/// Addresses of Services. The first is the API server's.
+pub(crate) const SERVICE_RANGE: &str = "10.96.0.0/16";
 
-pub(super) fn etcd(files: &Files, ports: Ports, durable: bool) -> Vec<OsString> {
-    let client = format!("http://{LOOPBACK}:{}", ports.etcd_client);
-    let peer = format!("http://{LOOPBACK}:{}", ports.etcd_peer);
+pub(super) fn etcd(files: &Files, ports: Ports, place: &Place, durable: bool) -> Vec<OsString> {
+    let client = format!("http://{}:{}", place.address, ports.etcd_client);
+    let peer = format!("http://{}:{}", place.address, ports.etcd_peer);
     let mut flags = vec![
         flag("name", "testbed"),
         flag("data-dir", files.path("etcd")),
@@ -31,13 +31,15 @@ pub(super) fn etcd(files: &Files, ports: Ports, durable: bool) -> Vec<OsString> 
     flags
 }
 
-pub(super) fn api_server(files: &Files, ports: Ports) -> Vec<OsString> {
+pub(super) fn api_server(files: &Files, ports: Ports, place: &Place) -> Vec<OsString> {
+    let address = place.address.to_string();
+    // The endpoints of Service `kubernetes` must not be loopback addresses.
+    let reconciler = if place.address.is_loopback() { "none" } else { "lease" };
     vec![
-        flag("etcd-servers", format!("http://{LOOPBACK}:{}", ports.etcd_client)),
-        flag("bind-address", LOOPBACK),
-        flag("advertise-address", LOOPBACK),
-        // The endpoints of Service `kubernetes` must not be loopback addresses.
-        flag("endpoint-reconciler-type", "none"),
+        flag("etcd-servers", format!("http://{address}:{}", ports.etcd_client)),
+        flag("bind-address", &address),
+        flag("advertise-address", &address),
+        flag("endpoint-reconciler-type", reconciler),
         flag("secure-port", ports.api_server.to_string()),
         flag("service-cluster-ip-range", SERVICE_RANGE),
         flag("tls-cert-file", files.path("pki/api-server.pem")),
@@ -51,6 +53,9 @@ pub(super) fn api_server(files: &Files, ports: Ports) -> Vec<OsString> {
         flag("service-account-signing-key-file", files.path("pki/tokens.key")),
         flag("kubelet-client-certificate", files.path("pki/kubelet-client.pem")),
         flag("kubelet-client-key", files.path("pki/kubelet-client.key")),
+        flag("kubelet-certificate-authority", files.path("pki/ca.pem")),
+        // Nobody resolves the names of nodes.
+        flag("kubelet-preferred-address-types", "InternalIP"),
         flag("requestheader-client-ca-file", files.path("pki/front-proxy-ca.pem")),
         flag("requestheader-allowed-names", "front-proxy-client"),
         flag("requestheader-username-headers", "X-Remote-User"),
@@ -61,10 +66,10 @@ pub(super) fn api_server(files: &Files, ports: Ports) -> Vec<OsString> {
     ]
 }
 
-pub(super) fn controller_manager(files: &Files, ports: Ports) -> Vec<OsString> {
+pub(super) fn controller_manager(files: &Files, ports: Ports, place: &Place) -> Vec<OsString> {
     vec![
         flag("kubeconfig", files.path("controller-manager.kubeconfig")),
-        flag("bind-address", LOOPBACK),
+        flag("bind-address", place.address.to_string()),
         flag("secure-port", ports.controller_manager.to_string()),
         flag("tls-cert-file", files.path("pki/controller-manager.pem")),
         flag("tls-private-key-file", files.path("pki/controller-manager.key")),
@@ -80,10 +85,10 @@ pub(super) fn controller_manager(files: &Files, ports: Ports) -> Vec<OsString> {
     ]
 }
 
-pub(super) fn scheduler(files: &Files, ports: Ports) -> Vec<OsString> {
+pub(super) fn scheduler(files: &Files, ports: Ports, place: &Place) -> Vec<OsString> {
     vec![
         flag("kubeconfig", files.path("scheduler.kubeconfig")),
-        flag("bind-address", LOOPBACK),
+        flag("bind-address", place.address.to_string()),
         flag("secure-port", ports.scheduler.to_string()),
         flag("tls-cert-file", files.path("pki/scheduler.pem")),
         flag("tls-private-key-file", files.path("pki/scheduler.key")),

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::net::Ipv4Addr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ const API_SERVER_NAMES: [&str; 7] = [
 ];
 
 /// A cluster's folder and the authority whose key it holds.
-pub(super) struct Files {
+pub(crate) struct Files {
     folder: PathBuf,
     // Removes the folder when dropped.
     _temporary: Option<TempDir>,
@@ -38,7 +39,11 @@ impl std::fmt::Debug for Files {
 
 impl Files {
     /// Makes every file that the components need before they start.
-    pub(super) fn create(folder: Option<&Path>, server_url: &str) -> Result<Self, Error> {
+    pub(super) fn create(
+        folder: Option<&Path>,
+        address: Ipv4Addr,
+        server_url: &str,
+    ) -> Result<Self, Error> {
         let (folder, temporary) = match folder {
             Some(folder) => {
                 fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
@@ -59,20 +64,23 @@ impl Files {
             let path = files.path(name);
             fs::create_dir_all(&path).map_err(Error::file("create", path))?;
         }
-        files.write_certificates()?;
+        files.write_certificates(&address.to_string())?;
         files.write_kubeconfigs(server_url)?;
         Ok(files)
     }
 
-    fn write_certificates(&self) -> Result<(), Error> {
+    fn write_certificates(&self, address: &str) -> Result<(), Error> {
         let authority = &self.authority;
         self.write_secret("pki/ca.pem", authority.certificate_pem())?;
         self.write_secret("pki/ca.key", &authority.key_pem())?;
-        self.write_pair("api-server", &authority.server("kube-apiserver", &API_SERVER_NAMES)?)?;
-        let loopback = ["localhost", "127.0.0.1"];
-        let manager = authority.server("kube-controller-manager", &loopback)?;
+        let mut names = API_SERVER_NAMES.to_vec();
+        if !names.contains(&address) {
+            names.push(address);
+        }
+        self.write_pair("api-server", &authority.server("kube-apiserver", &names)?)?;
+        let manager = authority.server("kube-controller-manager", &[address])?;
         self.write_pair("controller-manager", &manager)?;
-        self.write_pair("scheduler", &authority.server("kube-scheduler", &loopback)?)?;
+        self.write_pair("scheduler", &authority.server("kube-scheduler", &[address])?)?;
         let kubelet_client = authority.client("kube-apiserver", &["system:masters"])?;
         self.write_pair("kubelet-client", &kubelet_client)?;
 
@@ -102,14 +110,14 @@ impl Files {
         Ok(())
     }
 
-    fn write_pair(&self, name: &str, pair: &Issued) -> Result<(), Error> {
+    pub(crate) fn write_pair(&self, name: &str, pair: &Issued) -> Result<(), Error> {
         self.write_secret(&format!("pki/{name}.pem"), &pair.certificate_pem)?;
         self.write_secret(&format!("pki/{name}.key"), &pair.key_pem)?;
         Ok(())
     }
 
     /// Writes a file that only the owner may read.
-    pub(super) fn write_secret(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
+    pub(crate) fn write_secret(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
         let path = self.path(name);
         fs::OpenOptions::new()
             .create(true)
@@ -122,31 +130,31 @@ impl Files {
         Ok(path)
     }
 
-    pub(super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    pub(super) fn log(&self, program: Program) -> PathBuf {
+    pub(crate) fn log(&self, program: Program) -> PathBuf {
         self.folder.join("logs").join(format!("{}.log", program.name()))
     }
 
-    pub(super) fn admin_kubeconfig(&self) -> PathBuf {
+    pub(crate) fn admin_kubeconfig(&self) -> PathBuf {
         self.path("admin.kubeconfig")
     }
 
-    pub(super) fn ca_pem(&self) -> &str {
+    pub(crate) fn ca_pem(&self) -> &str {
         self.authority.certificate_pem()
     }
 
-    pub(super) fn authority(&self) -> &Authority {
+    pub(crate) fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    pub(super) fn admin(&self) -> &Issued {
+    pub(crate) fn admin(&self) -> &Issued {
         &self.admin
     }
 }

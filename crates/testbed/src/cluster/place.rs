@@ -1,0 +1,31 @@
+//! Where a control plane runs: on this machine's loopback address, or beside a node.
+
+use std::ffi::OsString;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// An address and the network namespace that has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// What every component listens on.
+    pub(crate) address: Ipv4Addr,
+    /// None for this process's own.
+    pub(crate) network: Option<PathBuf>,
+}
+
+impl Place {
+    pub(crate) fn loopback() -> Self {
+        Self { address: Ipv4Addr::LOCALHOST, network: None }
+    }
+
+    /// A command that becomes `program` there, with the same process id.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let Some(network) = &self.network else { return Command::new(program) };
+        let mut argument = OsString::from("--net=");
+        argument.push(network);
+        let mut command = Command::new("nsenter");
+        command.arg(argument).arg("--").arg(program);
+        command
+    }
+}
