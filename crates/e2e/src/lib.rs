@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod cli;
 pub mod http;
+pub mod interactive;
 pub mod journey;
 pub mod kubeconfig;
 pub mod kubectl;
@@ -24,6 +25,7 @@ pub mod world;
 pub use agent::Agent;
 pub use cli::Cli;
 pub use http::{Answer, Client, Protocol};
+pub use interactive::Interactive;
 pub use kubeconfig::Kubeconfig;
 pub use kubectl::{Kubectl, Outcome};
 pub use manifest::Manifest;
