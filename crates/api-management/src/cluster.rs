@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use api_meta::image::ImageReference;
 use api_meta::status::Cause;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::ObjectMeta;
@@ -349,6 +350,17 @@ impl Rules for Cluster {
         if self.spec.internal && !name.is_empty() && !self.is_local() {
             let detail = "may be true only for the cluster \"local\"";
             causes.push(Cause::invalid("spec.internal", &Value::from(true), detail));
+        }
+        for (field, image) in [
+            ("spec.desiredAgentImage", &self.spec.desired_agent_image),
+            ("spec.agentImageOverride", &self.spec.agent_image_override),
+        ] {
+            if !image.is_empty()
+                && let Err(error) = image.parse::<ImageReference>()
+            {
+                let value = Value::from(image.as_str());
+                causes.push(Cause::invalid(field, &value, &error.to_string()));
+            }
         }
         causes
     }

@@ -1,5 +1,6 @@
 //! Setting: one value that concerns the whole server. Cluster-scoped; fields at the top level.
 
+use api_meta::image::ImageReference;
 use api_meta::status::Cause;
 use kube::api::ObjectMeta;
 use schemars::JsonSchema;
@@ -21,6 +22,8 @@ pub const KUBECONFIG_DEFAULT_TOKEN_TTL_MINUTES: &str = "kubeconfig-default-token
 pub const KUBECONFIG_TOKEN_TTL_MINUTES: &str = "kubeconfig-token-ttl-minutes";
 pub const PASSWORD_MIN_LENGTH: &str = "password-min-length";
 pub const SYSTEM_NAMESPACES: &str = "system-namespaces";
+/// Registry of images that name none themselves; empty for the runtimes' own default.
+pub const SYSTEM_DEFAULT_REGISTRY: &str = "system-default-registry";
 
 /// [`Setting::source`] of a value that comes from the environment and cannot be changed.
 pub const SOURCE_ENV: &str = "env";
@@ -84,6 +87,18 @@ impl Rules for Setting {
         if name == SERVER_URL && !self.value.is_empty() && !self.value.starts_with("https://") {
             causes.push(Cause::invalid("value", &value, "must begin with https://"));
         }
+        if name == AGENT_IMAGE && !self.value.is_empty() {
+            let parsed = self.value.parse::<ImageReference>();
+            causes.extend(parsed.err().map(|e| Cause::invalid("value", &value, &e.to_string())));
+        }
+        if name == SYSTEM_DEFAULT_REGISTRY && !self.value.is_empty() {
+            let parsed = format!("{}/image", self.value).parse::<ImageReference>();
+            if !parsed.is_ok_and(|reference| reference.registry().is_some()) {
+                let detail = "must be a registry such as \"registry.example:5000\", with or \
+                              without a folder after it";
+                causes.push(Cause::invalid("value", &value, detail));
+            }
+        }
         if name.ends_with("-minutes") && !self.value.is_empty() {
             let whole = self.value.parse::<u32>().is_ok();
             if !whole {
@@ -92,5 +107,32 @@ impl Rules for Setting {
             }
         }
         causes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_taken(name: &str, value: &str) -> bool {
+        let mut setting = Setting { value: value.to_owned(), ..Setting::default() };
+        setting.metadata.name = Some(name.to_owned());
+        setting.validate(None).is_empty()
+    }
+
+    #[test]
+    fn images_and_registries_that_no_runtime_takes_are_refused() {
+        for value in ["", "drover-agent:1", "registry.example:5000/team/agent:1"] {
+            assert!(is_taken(AGENT_IMAGE, value), "{value}");
+        }
+        for value in ["Agent", "https://registry.example/agent", "agent:"] {
+            assert!(!is_taken(AGENT_IMAGE, value), "{value}");
+        }
+        for value in ["", "registry.example", "registry.example:5000/mirror", "localhost"] {
+            assert!(is_taken(SYSTEM_DEFAULT_REGISTRY, value), "{value}");
+        }
+        for value in ["https://registry.example", "registry", "registry.example/", "a b.c"] {
+            assert!(!is_taken(SYSTEM_DEFAULT_REGISTRY, value), "{value}");
+        }
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! Objects are dynamic (`serde_json::Value`); [`object`] reads and writes their metadata.
 //! [`status`] is the error
-//! body that clients parse. The rest are the small grammars: names, selectors, patches.
+//! body that clients parse. The rest are the small grammars: names, image references, selectors,
+//! patches.
 
 pub mod decode;
 pub mod fields;
+pub mod image;
 pub mod labels;
 pub mod metadata;
 pub mod names;

@@ -39,7 +39,7 @@ pub fn defaults(config: &SettingsConfig) -> BTreeMap<&'static str, String> {
         ("ingress-ip-domain", "sslip.io"),
         ("k8s-version", ""),
         ("k8s-versions-current", ""),
-        ("system-default-registry", ""),
+        (names::SYSTEM_DEFAULT_REGISTRY, ""),
         ("telemetry-opt", "out"),
         ("ui-brand", ""),
         ("ui-default-landing", "vue"),

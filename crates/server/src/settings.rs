@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use api_meta::image::ImageReference;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -145,6 +146,9 @@ impl ServerArgs {
         }
         let agent_image =
             self.agent_image.or(file.agent_image).unwrap_or_else(|| AGENT_IMAGE.to_owned());
+        if let Err(error) = agent_image.parse::<ImageReference>() {
+            problems.push(format!("agent-image: \"{agent_image}\" {error}"));
+        }
         if !problems.is_empty() {
             return Err(SettingsError(problems));
         }
