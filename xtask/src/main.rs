@@ -9,6 +9,7 @@ mod ci;
 mod deny;
 mod deps;
 mod fingerprint;
+mod image;
 mod kind;
 mod process;
 mod soak;
@@ -45,6 +46,8 @@ enum Command {
     },
     /// Bring the real programs that tests run against into target/deps.
     Deps,
+    /// Build the agent image as a file, without a registry or a container engine.
+    Image(image::Arguments),
     /// Format, clippy, tidy, licences and bans; types and lints of the web interface.
     Check,
     /// Run every test suite within its budget.
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Up { release, arguments } => up::run(release, &arguments),
         Command::Deps => deps::run(),
+        Command::Image(arguments) => image::run(&arguments),
         Command::Check => check::run(),
         Command::Test(arguments) => test::run(&arguments),
         Command::Soak(arguments) => soak::run(&arguments),

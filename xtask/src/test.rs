@@ -19,7 +19,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
-use crate::{deps, process, ui, workspace};
+use crate::{deps, image, process, ui, workspace};
 use outcome::Outcome;
 
 /// What to run.
@@ -81,6 +81,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.fast {
         deps::run()?;
         ui::build()?;
+        image::run(&image::Arguments::default())?;
     }
     let programs = build(arguments.fast)?;
     println!("built in {}", process::length(start.elapsed()));

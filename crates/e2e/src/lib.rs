@@ -5,6 +5,7 @@
 //! reading at [`Server`], then [`journey`].
 
 pub mod agent;
+pub mod agent_image;
 pub mod cli;
 pub mod http;
 pub mod interactive;

@@ -1,0 +1,147 @@
+//! The image around the layer: an OCI image layout in a tar file, which also carries the index that
+//! `docker load` reads.
+//!
+//! Source: OCI image specification 1.1 (image-layout, config, manifest, annotations); the name for
+//! containerd is the annotation that `ctr images import` looks for.
+
+use anyhow::Result;
+use api_meta::image::ImageReference;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::layer::{Layer, PROGRAM};
+use super::timeless::TimelessTar;
+
+/// Nobody in particular, as images without users agreed on. A number, so that `runAsNonRoot` can be
+/// checked without a user list.
+const USER: &str = "65532:65532";
+const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
+const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
+const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
+const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+const BLOBS: &str = "blobs/sha256/";
+const FILE_MODE: u32 = 0o644;
+
+/// What an image says of itself.
+pub struct Description {
+    /// With a tag, and without a digest, which nobody knows beforehand.
+    pub name: ImageReference,
+    /// As images call it.
+    pub architecture: &'static str,
+    pub time: Timestamp,
+    /// The commit.
+    pub revision: Option<String>,
+}
+
+/// A whole image.
+pub struct Archive {
+    pub bytes: Vec<u8>,
+    /// Of the manifest: what registries and runtimes know the image by.
+    pub digest: String,
+}
+
+struct Blob {
+    digest: String,
+    bytes: Vec<u8>,
+}
+
+impl Blob {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self { digest: digest(&bytes), bytes }
+    }
+
+    fn json(value: &Value) -> Self {
+        Self::new(value.to_string().into_bytes())
+    }
+
+    fn descriptor(&self, kind: &str) -> Value {
+        json!({"mediaType": kind, "digest": self.digest, "size": self.bytes.len()})
+    }
+
+    fn path(&self) -> String {
+        format!("{BLOBS}{}", self.digest.trim_start_matches("sha256:"))
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+pub fn archive(description: &Description, layer: &Layer) -> Result<Archive> {
+    let labels = labels(description);
+    let config = Blob::json(&config(description, layer, &labels));
+    let compressed = Blob::new(layer.compressed.clone());
+    let manifest = Blob::json(&json!({
+        "schemaVersion": 2,
+        "mediaType": MANIFEST_TYPE,
+        "config": config.descriptor(CONFIG_TYPE),
+        "layers": [compressed.descriptor(LAYER_TYPE)],
+        "annotations": labels,
+    }));
+    let docker = json!([{
+        "Config": config.path(),
+        "RepoTags": [description.name.to_string()],
+        "Layers": [compressed.path()],
+    }]);
+
+    let mut tar = TimelessTar::new(description.time);
+    for (path, content) in [
+        ("oci-layout", &json!({"imageLayoutVersion": "1.0.0"})),
+        ("index.json", &index(description, &manifest)),
+        ("manifest.json", &docker),
+    ] {
+        tar.file(path, FILE_MODE, content.to_string().as_bytes())?;
+    }
+    for folder in ["blobs/", BLOBS] {
+        tar.folder(folder)?;
+    }
+    for blob in [&manifest, &config, &compressed] {
+        tar.file(&blob.path(), FILE_MODE, &blob.bytes)?;
+    }
+    Ok(Archive { bytes: tar.finish()?, digest: manifest.digest })
+}
+
+fn config(description: &Description, layer: &Layer, labels: &Value) -> Value {
+    let created = description.time.to_string();
+    json!({
+        "created": created,
+        "architecture": description.architecture,
+        "os": "linux",
+        "config": {
+            "User": USER,
+            "Entrypoint": [format!("/{PROGRAM}")],
+            "WorkingDir": "/",
+            "Labels": labels,
+        },
+        "rootfs": {"type": "layers", "diff_ids": [digest(&layer.tar)]},
+        "history": [{"created": created, "created_by": "cargo xtask image"}],
+    })
+}
+
+fn labels(description: &Description) -> Value {
+    let mut labels = json!({
+        "org.opencontainers.image.title": PROGRAM,
+        "org.opencontainers.image.description":
+            "Connects a Kubernetes cluster to a Drover server.",
+        "org.opencontainers.image.version": env!("CARGO_PKG_VERSION"),
+        "org.opencontainers.image.licenses": "Apache-2.0",
+        "org.opencontainers.image.created": description.time.to_string(),
+    });
+    if let Some(revision) = &description.revision {
+        labels["org.opencontainers.image.revision"] = revision.as_str().into();
+    }
+    labels
+}
+
+fn index(description: &Description, manifest: &Blob) -> Value {
+    let mut entry = manifest.descriptor(MANIFEST_TYPE);
+    entry["platform"] = json!({"architecture": description.architecture, "os": "linux"});
+    // Runtimes keep images by their whole name; `io.containerd.image.name` is taken as it is.
+    entry["annotations"] = json!({
+        "io.containerd.image.name": description.name.canonical(),
+        "org.opencontainers.image.ref.name": description.name.tag(),
+    });
+    json!({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [entry]})
+}

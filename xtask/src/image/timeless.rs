@@ -1,0 +1,41 @@
+//! A tar file that says nothing of the machine or the moment that made it: all is root's, all has
+//! one time, and entries stand in the order in which they were added.
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use tar::{Builder, EntryType, Header};
+
+pub struct TimelessTar {
+    builder: Builder<Vec<u8>>,
+    time: Timestamp,
+}
+
+impl TimelessTar {
+    pub fn new(time: Timestamp) -> Self {
+        Self { builder: Builder::new(Vec::new()), time }
+    }
+
+    pub fn folder(&mut self, path: &str) -> Result<()> {
+        self.add(path, EntryType::Directory, 0o755, &[])
+    }
+
+    pub fn file(&mut self, path: &str, mode: u32, bytes: &[u8]) -> Result<()> {
+        self.add(path, EntryType::Regular, mode, bytes)
+    }
+
+    fn add(&mut self, path: &str, kind: EntryType, mode: u32, bytes: &[u8]) -> Result<()> {
+        let mut header = Header::new_ustar();
+        header.set_entry_type(kind);
+        header.set_mode(mode);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_size(bytes.len().try_into()?);
+        header.set_mtime(self.time.as_second().try_into()?);
+        let added = self.builder.append_data(&mut header, path, bytes);
+        added.with_context(|| format!("cannot add '{path}'"))
+    }
+
+    pub fn finish(self) -> Result<Vec<u8>> {
+        Ok(self.builder.into_inner()?)
+    }
+}
