@@ -20,6 +20,8 @@ pub enum AgentCommand {
     Cluster(ClusterArgs),
     /// Prepare and watch this node for a server.
     Node(NodeArgs),
+    /// Say whether the agent in this container is connected: the startup probe of its pod.
+    Probe,
 }
 
 impl AgentCommand {

@@ -13,9 +13,10 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tunnel::{Address, ApiCredential};
+use tunnel::{Address, ApiCredential, CredentialReport};
 
 use crate::call::{CallError, call, connect};
+use crate::error_chain::error_chain;
 use crate::kubeconfig::{Context, KubeconfigError};
 use crate::server_url::ServerUrl;
 use crate::settings::service_account_dir;
@@ -52,6 +53,11 @@ pub(crate) enum HomeError {
     },
     #[error("{action}: this cluster's API server answered {status}: {message}")]
     Answer { action: String, status: StatusCode, message: String },
+    #[error(
+        "{action}: this cluster's API server answered {status}: {message}; the agent's rights are \
+         in the cluster's import manifest: apply it again"
+    )]
+    Denied { action: String, status: StatusCode, message: String },
 }
 
 /// Where the bearer token comes from.
@@ -123,27 +129,33 @@ impl Home {
         Ok(ApiCredential { address: self.address.to_string(), ca_cert, token })
     }
 
-    /// Keeps `credential` current, for ever.
-    pub(crate) async fn follow_credential(&self, credential: watch::Sender<Option<ApiCredential>>) {
+    /// Keeps `report` current, for ever.
+    pub(crate) async fn follow_credential(&self, report: watch::Sender<Option<CredentialReport>>) {
         loop {
-            let pause = match self.credential().await {
-                Ok(current) => {
-                    credential.send_if_modified(|known| {
-                        let is_new = known.as_ref() != Some(&current);
-                        *known = Some(current);
-                        is_new
-                    });
-                    match &self.source {
+            let (current, pause) = match self.credential().await {
+                Ok(credential) => {
+                    let pause = match &self.source {
                         Source::Mounted(_) => REFRESH_INTERVAL,
                         Source::Requested { .. } => TOKEN_LIFE / 2,
-                    }
+                    };
+                    (CredentialReport::Credential(credential), pause)
                 }
                 Err(error) => {
-                    let error: &dyn std::error::Error = &error;
-                    tracing::error!(error, "cannot get a credential for the server");
-                    REFRESH_INTERVAL
+                    let trouble = error_chain(&error);
+                    tracing::error!(error = trouble, "cannot get a credential for the server");
+                    (CredentialReport::Trouble { trouble }, REFRESH_INTERVAL)
                 }
             };
+            report.send_if_modified(|known| {
+                // The last credential may hold for a while yet.
+                let is_worse = matches!(known, Some(CredentialReport::Credential(_)))
+                    && matches!(current, CredentialReport::Trouble { .. });
+                let is_new = !is_worse && known.as_ref() != Some(&current);
+                if is_new {
+                    *known = Some(current);
+                }
+                is_new
+            });
             tokio::time::sleep(pause).await;
         }
     }
@@ -259,7 +271,13 @@ impl Home {
             return Ok(answer);
         }
         let message = answer["message"].as_str().unwrap_or("no message").to_owned();
-        Err(HomeError::Answer { action: action.to_owned(), status, message })
+        let action = action.to_owned();
+        Err(match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                HomeError::Denied { action, status, message }
+            }
+            _ => HomeError::Answer { action, status, message },
+        })
     }
 }
 

@@ -75,6 +75,11 @@ impl Identity {
         self.accepted_with.as_deref() == Some(&*token_hash(token))
     }
 
+    /// Whether some server ever accepted the key.
+    pub(crate) fn was_accepted(&self) -> bool {
+        self.accepted_with.is_some()
+    }
+
     /// Notes that the server accepted the key together with `token`.
     pub(crate) async fn accept(
         &mut self,

@@ -6,17 +6,19 @@
 //!
 //! Start at [`args`] (what a person or a manifest says), then [`mod@run`] (the loop that keeps a
 //! session up). [`trust`] decides which server to believe, [`identity`] keeps the agent's key,
-//! [`home`] is the agent's own cluster.
+//! [`home`] is the agent's own cluster, [`standing`] what it tells the kubelet.
 
 pub mod args;
 mod backoff;
 mod call;
+mod error_chain;
 mod home;
 mod identity;
 mod kubeconfig;
 mod run;
 mod server_url;
 mod settings;
+mod standing;
 mod trust;
 
 #[cfg(test)]

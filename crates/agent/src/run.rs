@@ -19,9 +19,11 @@ use tunnel::{Hello, RefusalReason};
 use crate::args::{AgentArgs, AgentCommand, ClusterArgs, LogArgs, LogFormat};
 use crate::backoff::Backoff;
 use crate::call::{CallError, connect};
+use crate::error_chain::error_chain;
 use crate::home::Home;
 use crate::identity::Identity;
 use crate::settings::{Settings, credentials_dir};
+use crate::standing::{self, Standing};
 use crate::trust::{TrustError, establish};
 
 /// What open streams get to finish after a SIGTERM; below a pod's 30 s.
@@ -30,21 +32,38 @@ const AGENT_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs the agent to its end: 0 after a signal, 1 when it cannot go on, 2 for wrong settings.
 pub fn main(args: AgentArgs) -> ExitCode {
+    let command = args.command.unwrap_or_else(AgentCommand::from_environment);
+    if matches!(command, AgentCommand::Probe) {
+        return probe();
+    }
     start_log(&args.log);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = runtime.context("start the runtime").and_then(|runtime| {
-        let outcome = runtime.block_on(run(args));
+        let outcome = runtime.block_on(run(command));
         runtime.shutdown_background();
         outcome
     });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            let text = format!("{error:#}");
+            eprintln!("error: {text}");
+            standing::last_words(&text);
             let is_setting = error.is::<crate::settings::SettingsError>();
             ExitCode::from(if is_setting { 2 } else { 1 })
         }
     }
+}
+
+/// Prints why the agent is not connected; the kubelet shows it as an event of the pod.
+fn probe() -> ExitCode {
+    let trouble = match standing::ask() {
+        Ok(None) => return ExitCode::SUCCESS,
+        Ok(Some(trouble)) => trouble,
+        Err(error) => format!("no agent answers here: {error}"),
+    };
+    println!("{trouble}");
+    ExitCode::FAILURE
 }
 
 fn start_log(args: &LogArgs) {
@@ -66,10 +85,10 @@ fn is_terminal() -> bool {
     std::io::IsTerminal::is_terminal(&std::io::stderr())
 }
 
-async fn run(args: AgentArgs) -> anyhow::Result<()> {
-    match args.command.unwrap_or_else(AgentCommand::from_environment) {
+async fn run(command: AgentCommand) -> anyhow::Result<()> {
+    match command {
         AgentCommand::Cluster(args) => run_cluster(args).await,
-        AgentCommand::Node(_) => bail!(
+        AgentCommand::Node(_) | AgentCommand::Probe => bail!(
             "the node agent is not there yet; to connect a cluster run \"drover-agent cluster\" \
              in it, as the import manifest does"
         ),
@@ -85,7 +104,7 @@ async fn run_cluster(args: ClusterArgs) -> anyhow::Result<()> {
     let goodbye = CancellationToken::new();
     let signals = goodbye.clone();
     tokio::select! {
-        () = Agent::new(settings, home).run(goodbye) => Ok(()),
+        ended = Agent::new(settings, home, Standing::of_container()).run(goodbye) => Ok(ended?),
         stopped = stop_on_signal(signals) => stopped,
     }
 }
@@ -112,8 +131,11 @@ async fn stop_on_signal(goodbye: CancellationToken) -> anyhow::Result<()> {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AttemptError {
     #[error("decide whether to trust the server: {0}")]
-    Trust(#[from] TrustError),
-    #[error(transparent)]
+    Trust(TrustError),
+    #[error(
+        "reach the server: {0}; pods of this cluster must be able to connect to it: check its \
+         address, DNS, routes, firewalls and network policies"
+    )]
     Reach(#[from] CallError),
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -132,6 +154,15 @@ pub(crate) enum Next {
     ShowToken,
     /// The key belongs to another cluster: make one for this.
     RenewKey,
+}
+
+impl From<TrustError> for AttemptError {
+    fn from(error: TrustError) -> Self {
+        match error {
+            TrustError::Fetch(error) => Self::Reach(error),
+            other => Self::Trust(other),
+        }
+    }
 }
 
 impl AttemptError {
@@ -157,11 +188,13 @@ pub(crate) struct Agent {
     tls: Option<Arc<ClientConfig>>,
     must_show_token: bool,
     has_renewed: bool,
+    has_connected: bool,
     backoff: Backoff,
+    standing: Standing,
 }
 
 impl Agent {
-    pub(crate) fn new(settings: Settings, home: Home) -> Self {
+    pub(crate) fn new(settings: Settings, home: Home, standing: Standing) -> Self {
         let instance = tunnel::key::hex(&rand::random::<[u8; 16]>());
         Self {
             settings,
@@ -171,12 +204,19 @@ impl Agent {
             tls: None,
             must_show_token: false,
             has_renewed: false,
+            has_connected: false,
             backoff: Backoff::default(),
+            standing,
         }
     }
 
     /// Keeps a session up until `goodbye`, and lets the last one finish.
-    pub(crate) async fn run(mut self, goodbye: CancellationToken) {
+    ///
+    /// # Errors
+    /// No server has ever accepted this agent, and without a person none will: ending shows the
+    /// reason where people look. An agent that was accepted before tries on for ever, because what
+    /// it knows was right once.
+    pub(crate) async fn run(mut self, goodbye: CancellationToken) -> Result<(), AttemptError> {
         let (credential, reported) = watch::channel(None);
         let home = self.home.clone();
         let following = tokio::spawn(async move { home.follow_credential(credential).await });
@@ -197,7 +237,13 @@ impl Agent {
                     self.serve(session, service.clone(), goodbye.clone()).await;
                     self.backoff.soon(rand::random())
                 }
-                Err(error) => self.after(&error).await,
+                Err(error) => match self.after(error).await {
+                    Ok(pause) => pause,
+                    Err(error) => {
+                        following.abort();
+                        return Err(error);
+                    }
+                },
             };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -205,6 +251,7 @@ impl Agent {
             }
         }
         following.abort();
+        Ok(())
     }
 
     /// One try to get a session.
@@ -250,6 +297,8 @@ impl Agent {
 
     async fn serve(&mut self, session: Established, service: Service, goodbye: CancellationToken) {
         tracing::info!(cluster = %session.cluster, session = session.session, "connected");
+        self.has_connected = true;
+        self.standing.connected();
         let started = tokio::time::Instant::now();
         match serve(session, service, goodbye).await {
             Ok(()) => tracing::info!("the session ended"),
@@ -266,19 +315,20 @@ impl Agent {
         }
     }
 
-    /// Tells what went wrong and gives the pause before the next try.
-    async fn after(&mut self, error: &AttemptError) -> Duration {
-        let chain = anyhow_chain(error);
+    /// Tells what went wrong and gives the pause before the next try, or the error if no try helps.
+    async fn after(&mut self, error: AttemptError) -> Result<Duration, AttemptError> {
+        let chain = error_chain(&error);
+        self.standing.troubled(&chain);
         match error.next() {
             Next::Soon => {
                 let pause = self.backoff.soon(rand::random());
                 tracing::warn!(error = chain, retry_ms = millis(pause), "could not connect");
-                pause
+                Ok(pause)
             }
             Next::ShowToken if self.settings.token.is_some() && !self.must_show_token => {
                 tracing::info!("the server does not know this agent; registering with the token");
                 self.must_show_token = true;
-                Duration::ZERO
+                Ok(Duration::ZERO)
             }
             Next::RenewKey if !self.has_renewed => {
                 tracing::info!("this agent's key belongs to another cluster; making a new one");
@@ -286,33 +336,26 @@ impl Agent {
                 if let Some(identity) = &mut self.identity
                     && let Err(error) = identity.renew(&self.home).await
                 {
-                    tracing::error!(error = anyhow_chain(&error), "could not replace the key");
+                    tracing::error!(error = error_chain(&error), "could not replace the key");
                 }
-                self.backoff.soon(rand::random())
+                Ok(self.backoff.soon(rand::random()))
             }
             Next::ShowToken | Next::RenewKey | Next::Late => {
+                if !self.was_accepted() {
+                    return Err(error);
+                }
                 let pause = self.backoff.late(rand::random());
                 tracing::error!(error = chain, retry_ms = millis(pause), "cannot connect");
-                pause
+                Ok(pause)
             }
         }
+    }
+
+    fn was_accepted(&self) -> bool {
+        self.has_connected || self.identity.as_ref().is_some_and(Identity::was_accepted)
     }
 }
 
 fn millis(pause: Duration) -> u64 {
     u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// An error and its causes on one line, none twice.
-fn anyhow_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let cause = error.to_string();
-        if !text.ends_with(&cause) {
-            text = format!("{text}: {cause}");
-        }
-        source = error.source();
-    }
-    text
 }

@@ -2,5 +2,6 @@
 
 mod session;
 mod settings;
+mod standing;
 mod wait;
 mod world;

@@ -33,11 +33,22 @@ pub struct Endpoint {
     pub ca_cert: String,
 }
 
+/// Why a cluster cannot be reached, as its agent or the tunnel's door said last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Reason of the condition.
+    pub reason: &'static str,
+    /// For people, with what to do next.
+    pub message: String,
+}
+
 /// All connections: the management API as cluster `local`, the others through their agents.
 pub struct Connections {
     local: Client,
     downstream: Arc<dyn DownstreamClients>,
     endpoints: Mutex<HashMap<String, Endpoint>>,
+    /// Only of clusters that cannot be reached.
+    obstacles: Mutex<HashMap<String, Obstacle>>,
     events: broadcast::Sender<ClusterEvent>,
 }
 
@@ -45,7 +56,8 @@ impl Connections {
     /// `local` acts in the management API as the server itself.
     pub fn new(local: Client, downstream: Arc<dyn DownstreamClients>) -> Arc<Self> {
         let events = broadcast::Sender::new(EVENTS_MAX);
-        Arc::new(Self { local, downstream, endpoints: Mutex::default(), events })
+        let (endpoints, obstacles) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { local, downstream, endpoints, obstacles, events })
     }
 
     /// Tells all listeners that something about the cluster's connection changed.
@@ -59,8 +71,33 @@ impl Connections {
         let ApiCredential { address, ca_cert, .. } = &credential;
         let endpoint = Endpoint { address: address.clone(), ca_cert: ca_cert.clone() };
         self.endpoints.lock().insert(cluster.to_owned(), endpoint);
+        self.obstacles.lock().remove(cluster);
         self.downstream.report(cluster, credential);
         self.announce(cluster);
+    }
+
+    /// Notes why a cluster cannot be reached. A cluster that can be reached has no obstacle: there
+    /// it concerns another agent than the cluster's.
+    pub fn obstruct(&self, cluster: &str, obstacle: Obstacle) {
+        if self.downstream.client(cluster).is_some() {
+            return;
+        }
+        let before = self.obstacles.lock().insert(cluster.to_owned(), obstacle.clone());
+        // Agents try again and again; the same again is no news.
+        if before.as_ref() != Some(&obstacle) {
+            self.announce(cluster);
+        }
+    }
+
+    /// Forgets the obstacle: the cluster's agent came or went since it was noted.
+    pub fn clear(&self, cluster: &str) {
+        self.obstacles.lock().remove(cluster);
+        self.announce(cluster);
+    }
+
+    /// Why the cluster cannot be reached, if somebody said so.
+    pub fn obstacle(&self, cluster: &str) -> Option<Obstacle> {
+        self.obstacles.lock().get(cluster).cloned()
     }
 
     /// Where the cluster's agent last said the API is.
@@ -81,6 +118,7 @@ impl ClusterConnections for Connections {
     }
     fn cut(&self, cluster: &str) {
         self.endpoints.lock().remove(cluster);
+        self.obstacles.lock().remove(cluster);
         self.downstream.forget(cluster);
         self.announce(cluster);
     }

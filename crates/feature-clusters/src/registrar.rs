@@ -25,8 +25,14 @@ use tunnel::{
     TokenRecord,
 };
 
-use crate::connections::Connections;
+use crate::connections::{Connections, Obstacle};
 
+/// What of an agent's words is kept in a condition.
+const TROUBLE_MAX_BYTES: usize = 1024;
+/// Reason of the condition that says that an agent was not let in.
+const REFUSED: &str = "AgentRefused";
+/// Reason of the condition that says that the agent has no access to its own cluster.
+const NO_CREDENTIAL: &str = "AgentHasNoCredential";
 /// How long an agent waits for a server that has just started to know its clusters.
 const SYNC_TIME_MAX: Duration = Duration::from_secs(10);
 
@@ -108,7 +114,17 @@ impl AgentRegistrar {
         }
         let key = self.key_record(&hello.key);
         let token = hello.token.as_ref().and_then(|token| self.token_record(token.reveal()));
-        decide(hello, key.as_ref(), token.as_ref(), SystemTime::now())
+        let decided = decide(hello, key.as_ref(), token.as_ref(), SystemTime::now());
+        if let (Err(refusal), Some(token)) = (&decided, &token) {
+            self.note(&token.cluster, refusal);
+        }
+        decided
+    }
+
+    /// Whoever imports the cluster waits for this agent and does not see its log.
+    fn note(&self, cluster: &str, refusal: &Refusal) {
+        let message = format!("an agent was refused: {}", refusal.message);
+        self.connections.obstruct(cluster, Obstacle { reason: REFUSED, message });
     }
 
     async fn register(&self, hello: &Hello, admission: &Admission) -> Result<(), Refusal> {
@@ -212,16 +228,24 @@ impl Registrar for AgentRegistrar {
         hello: &'a Hello,
         admission: &'a Admission,
     ) -> BoxFuture<'a, Result<(), Refusal>> {
-        Box::pin(self.register(hello, admission))
+        Box::pin(async move {
+            let registered = self.register(hello, admission).await;
+            registered.inspect_err(|refusal| self.note(&admission.cluster, refusal))
+        })
     }
     fn connected(&self, session: &SessionInfo) {
-        self.connections.announce(&session.cluster);
+        self.connections.clear(&session.cluster);
     }
     fn disconnected(&self, session: &SessionInfo, _cause: &str) {
-        self.connections.announce(&session.cluster);
+        self.connections.clear(&session.cluster);
     }
     fn reported(&self, session: &SessionInfo, credential: ApiCredential) {
         self.connections.report(&session.cluster, credential);
+    }
+    fn troubled(&self, session: &SessionInfo, trouble: &str) {
+        let trouble = &trouble[..trouble.floor_char_boundary(TROUBLE_MAX_BYTES)];
+        let message = format!("the agent is connected, but: {trouble}");
+        self.connections.obstruct(&session.cluster, Obstacle { reason: NO_CREDENTIAL, message });
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use api_management::cluster::AgentIdentity;
+use api_management::condition::find;
 use api_management::state::{CLUSTER_NEEDS, of_cluster};
 use api_management::{Cluster, ClusterRegistrationToken, ClusterSpec, Condition};
 use controller::{Projection, StatusPatch};
@@ -16,7 +17,8 @@ use crate::cluster::lifecycle;
 use crate::cluster::removal::{Patience, REMOVAL_TIME_MAX, patience};
 use crate::cluster_registration_token::import::parse;
 use crate::cluster_registration_token::management;
-use crate::cluster_registration_token::manifest::{Import, agent_image, ca_checksum, render};
+use crate::cluster_registration_token::manifest::{Import, ca_checksum, image_of, render};
+use crate::connections::Obstacle;
 use crate::node::desired;
 use crate::node::usage::{PodUse, Taken};
 
@@ -27,8 +29,12 @@ fn cluster(name: &str) -> Cluster {
 }
 
 fn enrolled() -> Cluster {
+    enrolled_or_not(true)
+}
+
+fn enrolled_or_not(enrolled: bool) -> Cluster {
     let mut cluster = cluster("c-abcde");
-    cluster.status.agent_identity = Some(AgentIdentity::default());
+    cluster.status.agent_identity = enrolled.then(AgentIdentity::default);
     cluster
 }
 
@@ -59,7 +65,7 @@ fn conditions(status: &Value) -> Vec<Condition> {
 }
 
 fn observed(api: Option<Result<(), String>>) -> Observed {
-    Observed { local: false, enrolled: true, seen_before: false, api }
+    Observed { local: false, enrolled: true, seen_before: false, api, obstacle: None }
 }
 
 fn spec() -> impl Strategy<Value = ClusterSpec> {
@@ -113,6 +119,35 @@ fn an_imported_cluster_goes_from_pending_over_waiting_to_active_and_back() {
     let summary = of_cluster(&conditions(&status), false);
     assert_eq!((summary.state.as_str(), summary.transitioning), ("unavailable", "error"));
     assert!(summary.message.contains("etcd"));
+}
+
+#[test]
+fn the_message_of_a_cluster_that_cannot_be_reached_says_why_if_somebody_said_so() {
+    let refused =
+        || Some(Obstacle { reason: "AgentRefused", message: "an agent was refused".to_owned() });
+    for (enrolled, seen_before) in [(false, false), (true, false), (true, true)] {
+        let mut status = json!({});
+        let mut held = vec!["DefaultProjectCreated", "SystemProjectCreated"];
+        if seen_before {
+            held.extend(["Waiting", "AgentDeployed"]);
+        }
+        apply(&mut status, &lifecycle::desired(&enrolled_or_not(enrolled)));
+        let list = status["conditions"].as_array_mut().unwrap();
+        list.extend(held.iter().map(|kind| json!({"type": kind, "status": "True"})));
+        let obstructed = Observed { enrolled, seen_before, obstacle: refused(), ..observed(None) };
+        apply(&mut status, &health::desired(&obstructed));
+        let summary = of_cluster(&conditions(&status), false);
+        let connected = find(&conditions(&status), "Connected").cloned().unwrap();
+        assert_eq!(connected.message, "an agent was refused");
+        assert_eq!(connected.reason, "AgentRefused");
+        if enrolled {
+            assert_eq!(summary.message, "an agent was refused", "{status}");
+        }
+        let well = Observed { enrolled: true, seen_before, ..observed(Some(Ok(()))) };
+        apply(&mut status, &health::desired(&well));
+        let connected = find(&conditions(&status), "Connected").cloned().unwrap();
+        assert_eq!((connected.status.as_str(), connected.message.as_str()), ("True", ""));
+    }
 }
 
 #[test]
@@ -233,12 +268,33 @@ fn the_checksum_does_not_depend_on_newlines_at_the_end() {
 }
 
 #[test]
-fn the_image_in_the_spec_wins_over_the_setting() {
+fn the_image_in_the_spec_wins_over_the_setting_and_the_registry_is_for_those_without() {
     let mut spec = ClusterSpec::default();
-    assert_eq!(agent_image(&spec, "default"), "default");
-    spec.desired_agent_image = "desired".to_owned();
+    assert_eq!(image_of(&spec, "agent:1", ""), "agent:1");
+    assert_eq!(image_of(&spec, "agent:1", "mirror.example"), "mirror.example/agent:1");
+    spec.desired_agent_image = "desired.example/agent:2".to_owned();
+    assert_eq!(image_of(&spec, "agent:1", "mirror.example"), "desired.example/agent:2");
     spec.agent_image_override = "override".to_owned();
-    assert_eq!(agent_image(&spec, "default"), "override");
+    assert_eq!(image_of(&spec, "agent:1", ""), "override");
+}
+
+#[test]
+fn the_agents_pod_is_fit_for_the_restricted_level() {
+    let documents = documents("PEM");
+    let deployment = documents.iter().find(|document| document["kind"] == "Deployment").unwrap();
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    let container = &pod["containers"][0];
+    let context = &container["securityContext"];
+    assert_eq!(context["allowPrivilegeEscalation"], false);
+    assert_eq!(context["capabilities"]["drop"], json!(["ALL"]));
+    assert_eq!(context["readOnlyRootFilesystem"], true);
+    // A side-loaded image is in no registry.
+    assert_eq!(container["imagePullPolicy"], "IfNotPresent");
+    // The credentials belong to root, the agent runs as somebody else.
+    let mode = pod["volumes"][0]["secret"]["defaultMode"].as_i64().unwrap();
+    assert_eq!(mode & 0o004, 0o004, "{mode:o}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use api_management::{
-    Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, Node, Project, keys,
+    Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, Node, Project, condition, keys,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node as KubeNode, Pod};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -46,6 +46,49 @@ async fn the_local_cluster_is_active_by_itself() {
     assert_eq!(local.status.applied_spec.as_ref(), Some(&local.spec));
     let deleted = world.clusters().delete("local", &DeleteParams::default()).await;
     assert!(deleted.unwrap_err().to_string().contains("cannot be deleted"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_is_refused_is_told_on_its_cluster_until_the_right_one_is_back() {
+    let world = World::start().await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    let key = world.import("c-abcde", &downstream).await;
+    let connected = async || {
+        let cluster = world.clusters().get("c-abcde").await.unwrap();
+        condition::find(&cluster.status.conditions, "Connected").cloned().unwrap_or_default()
+    };
+    let secret = world.token("c-abcde").await.status.token;
+    let stranger = AgentKey::generate().unwrap();
+    let try_in = async || {
+        let refused = world.connect(&stranger, Some(&secret), downstream.admin()).await;
+        assert_eq!(refused.unwrap_err().reason, RefusalReason::TokenUsed);
+    };
+    // While the cluster's own agent is there, a stranger changes nothing.
+    try_in().await;
+    world.disconnect("c-abcde", &key);
+    let is_plainly_lost = async || {
+        let condition = connected().await;
+        let lost = condition.status == "False" && condition.reason == "Disconnected";
+        if lost { Ok(()) } else { Err(condition) }
+    };
+    eventually("the agent is lost", is_plainly_lost).await;
+
+    try_in().await;
+    eventually("the refusal is told", async || {
+        let condition = connected().await;
+        let told = condition.reason == "AgentRefused"
+            && condition.message.contains("was already used by another agent");
+        if told { Ok(()) } else { Err(condition) }
+    })
+    .await;
+
+    world.connect(&key, None, downstream.admin()).await.unwrap();
+    eventually("all is well", async || {
+        let condition = connected().await;
+        let well = condition.status == "True" && condition.message.is_empty();
+        if well { Ok(()) } else { Err(condition) }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

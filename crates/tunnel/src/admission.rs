@@ -127,4 +127,7 @@ pub trait Registrar: Send + Sync + 'static {
     /// The agent told how its API server is reached: after each connect, and when the token
     /// rotates.
     fn reported(&self, session: &SessionInfo, credential: ApiCredential);
+
+    /// The agent told why it cannot say how its API server is reached.
+    fn troubled(&self, session: &SessionInfo, trouble: &str);
 }

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `GET /v1/health` | [`Health`] |
 //! | `GET /v1/version` | [`Version`] |
-//! | `GET /v1/credentials` | endless lines of JSON, one [`ApiCredential`] now and at each change |
+//! | `GET /v1/credentials` | endless lines of JSON, one [`CredentialReport`] now and at each change |
 //!
 //! Anything else is 404. A later version adds paths under `/v2`; unknown fields are ignored.
 
@@ -43,6 +43,17 @@ pub struct ApiCredential {
     pub ca_cert: String,
     /// Bearer token. Short-lived: the newest report counts.
     pub token: String,
+}
+
+/// A credential, or why the agent has none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum CredentialReport {
+    Credential(ApiCredential),
+    Trouble {
+        /// For people, with what to do next.
+        trouble: String,
+    },
 }
 
 impl fmt::Debug for ApiCredential {

@@ -39,7 +39,7 @@ mod tests;
 pub use accept::Acceptor;
 pub use address::{Address, AddressError};
 pub use admission::{Admission, ExpectedKey, KeyRecord, Registrar, SessionInfo, TokenRecord};
-pub use agent_api::ApiCredential;
+pub use agent_api::{ApiCredential, CredentialReport};
 pub use hello::{Hello, RegistrationToken};
 pub use key::{AgentKey, KeyId, PublicKey};
 pub use refusal::{Refusal, RefusalReason};

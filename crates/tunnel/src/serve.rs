@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Io;
 use crate::address::Address;
 use crate::agent_api::{
-    ApiCredential, Health, PATH_CREDENTIALS, PATH_HEALTH, PATH_VERSION, Version,
+    CredentialReport, Health, PATH_CREDENTIALS, PATH_HEALTH, PATH_VERSION, Version,
 };
 use crate::connect::Established;
 use crate::limits::{
@@ -77,8 +77,8 @@ impl Outbound for TcpOutbound {
 #[derive(Clone)]
 pub struct Service {
     pub outbound: Arc<dyn Outbound>,
-    /// None until the agent knows its API server. Each change is told to the server.
-    pub credential: watch::Receiver<Option<ApiCredential>>,
+    /// None until the agent has tried to get one. Each change is told to the server.
+    pub credential: watch::Receiver<Option<CredentialReport>>,
     pub agent_version: String,
 }
 
@@ -321,7 +321,7 @@ fn json_head() -> Response<()> {
 /// One line now and one at each change, until the server goes.
 async fn report_credentials(
     mut respond: SendResponse<Bytes>,
-    mut credential: watch::Receiver<Option<ApiCredential>>,
+    mut credential: watch::Receiver<Option<CredentialReport>>,
 ) -> Result<(), h2::Error> {
     let mut body = respond.send_response(json_head(), false)?;
     loop {

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::address::Address;
 use crate::admission::{Registrar, SessionInfo};
-use crate::agent_api::{self, ApiCredential};
+use crate::agent_api::{self, CredentialReport};
 use crate::limits::{
     AGENT_API_BODY_MAX_BYTES, CREDENTIAL_MAX_BYTES, CREDENTIAL_RETRY, HEADERS_MAX_BYTES,
     PEER_SILENCE_SUSPECT, REFUSAL_TEXT_MAX_BYTES, SEND_BUFFER_MAX_BYTES, STREAMS_PER_SESSION_MAX,
@@ -194,8 +194,13 @@ impl Session {
             line.extend_from_slice(&chunk);
             while let Some(end) = line.iter().position(|&byte| byte == b'\n') {
                 let whole = line.split_to(end + 1);
-                match serde_json::from_slice::<ApiCredential>(&whole) {
-                    Ok(credential) => registrar.reported(&self.info, credential),
+                match serde_json::from_slice(&whole) {
+                    Ok(CredentialReport::Credential(credential)) => {
+                        registrar.reported(&self.info, credential);
+                    }
+                    Ok(CredentialReport::Trouble { trouble }) => {
+                        registrar.troubled(&self.info, &trouble);
+                    }
                     Err(_) => return Err(DialError::Malformed),
                 }
             }

@@ -12,7 +12,7 @@ use tokio_rustls::TlsConnector;
 use tunnel::{DialError, RefusalReason};
 
 use super::wait::until;
-use super::world::{HomeApi, Running, Server};
+use super::world::{HomeApi, Running, Server, nowhere};
 use crate::run::{Agent, AttemptError, Next};
 use crate::trust::{TrustError, client_config, establish, roots_from_pem};
 
@@ -163,7 +163,7 @@ async fn goodbye_ends_the_agent() {
     let (server, home) = (Server::start().await, HomeApi::start().await);
     server.registrar.add_token("t", "c-1");
     let goodbye = tokio_util::sync::CancellationToken::new();
-    let agent = Agent::new(server.settings("t"), home.home()).run(goodbye.clone());
+    let agent = Agent::new(server.settings("t"), home.home(), nowhere()).run(goodbye.clone());
     let agent = tokio::spawn(agent);
     until("the session", || server.sessions.is_connected("c-1")).await;
     let address = home.address();
@@ -172,5 +172,5 @@ async fn goodbye_ends_the_agent() {
     tokio::task::yield_now().await;
     assert!(!agent.is_finished(), "an open stream may finish");
     drop(stream);
-    tokio::time::timeout(10 * SECOND, agent).await.unwrap().unwrap();
+    tokio::time::timeout(10 * SECOND, agent).await.unwrap().unwrap().unwrap();
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use tunnel::CredentialReport;
 
 use crate::args::ServerArgs;
 use crate::home::Home;
@@ -107,13 +108,25 @@ async fn a_renewed_mounted_token_is_reported() {
     let (sender, mut credential) = tokio::sync::watch::channel(None);
     let following = tokio::spawn(async move { home.follow_credential(sender).await });
     let first = credential.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+    let CredentialReport::Credential(first) = first else { panic!("{first:?}") };
     assert_eq!((first.address.as_str(), first.token.as_str()), ("[fd00::1]:443", "first"));
     write("token", "second\n");
-    let is_second = |known: &Option<tunnel::ApiCredential>| {
-        known.as_ref().is_some_and(|credential| credential.token == "second")
-    };
+    let is_second = |known: &Option<CredentialReport>| matches!(known, Some(CredentialReport::Credential(one)) if one.token == "second");
     let waiting =
         tokio::time::timeout(std::time::Duration::from_secs(60), credential.wait_for(is_second));
     waiting.await.unwrap().unwrap();
+    following.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_that_cannot_be_had_is_reported_with_the_cause() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("ca.crt"), "ca").unwrap();
+    let home = Home::mounted("10.43.0.1", "443", directory.path().to_owned()).unwrap();
+    let (sender, mut report) = tokio::sync::watch::channel(None);
+    let following = tokio::spawn(async move { home.follow_credential(sender).await });
+    let first = report.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+    let CredentialReport::Trouble { trouble } = first else { panic!("{first:?}") };
+    assert!(trouble.contains("token") && trouble.contains("service account"), "{trouble}");
     following.abort();
 }

@@ -27,9 +27,10 @@ use tunnel::{
 };
 
 use crate::home::Home;
-use crate::run::Agent;
+use crate::run::{Agent, AttemptError};
 use crate::server_url::ServerUrl;
 use crate::settings::Settings;
+use crate::standing::Standing;
 use crate::trust::{ca_checksum, provider};
 
 /// A certificate for 127.0.0.1 that is its own CA, and how to serve with it.
@@ -222,6 +223,8 @@ impl Registrar for MemoryRegistrar {
     fn reported(&self, _: &SessionInfo, credential: ApiCredential) {
         self.0.lock().reports.push(credential);
     }
+
+    fn troubled(&self, _: &SessionInfo, _: &str) {}
 }
 
 /// A management server's public face, as far as an agent sees it.
@@ -273,15 +276,28 @@ impl Drop for Server {
     }
 }
 
+/// The standing of an agent that no kubelet runs.
+pub fn nowhere() -> Standing {
+    Standing::at("/nonexistent".into())
+}
+
 /// A running agent.
 pub struct Running {
-    task: JoinHandle<()>,
+    task: JoinHandle<Result<(), AttemptError>>,
 }
 
 impl Running {
     pub fn start(settings: Settings, home: Home) -> Self {
-        let agent = Agent::new(settings, home);
+        Self::start_with(settings, home, nowhere())
+    }
+
+    pub fn start_with(settings: Settings, home: Home, standing: Standing) -> Self {
+        let agent = Agent::new(settings, home, standing);
         Self { task: tokio::spawn(agent.run(CancellationToken::new())) }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.task.is_finished()
     }
 }
 

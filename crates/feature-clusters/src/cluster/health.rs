@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
-use crate::connections::Connections;
+use crate::connections::{Connections, Obstacle};
 
 const CONNECTED: OwnedCondition = OwnedCondition::of("Cluster", "Connected");
 const AGENT_DEPLOYED: OwnedCondition = OwnedCondition::of("Cluster", "AgentDeployed");
@@ -121,25 +121,29 @@ pub(crate) struct Observed {
     pub seen_before: bool,
     /// What the API says of itself; none when it cannot be asked.
     pub api: Option<Result<(), String>>,
+    /// Why it cannot be asked, if somebody said so.
+    pub obstacle: Option<Obstacle>,
 }
 
 /// The conditions of a cluster. Pure.
 pub(crate) fn desired(observed: &Observed) -> StatusPatch {
     let here = observed.local || observed.enrolled;
     let patch = StatusPatch::new();
-    let gone = "cluster agent is not connected";
     let Some(api) = &observed.api else {
+        let told = observed.obstacle.as_ref().map(|o| (o.reason, o.message.as_str()));
+        let gone = told.unwrap_or(("Disconnected", "cluster agent is not connected"));
         let connected = if here {
-            ConditionState::no("Disconnected", gone)
+            ConditionState::no(gone.0, gone.1)
         } else {
-            ConditionState::unknown("AgentNotRegistered", "")
+            let (reason, message) = told.unwrap_or(("AgentNotRegistered", ""));
+            ConditionState::unknown(reason, message)
         };
         let patch = patch.condition(CONNECTED, connected);
         return if observed.seen_before {
-            patch.condition(READY, ConditionState::no("Disconnected", gone))
+            patch.condition(READY, ConditionState::no(gone.0, gone.1))
         } else {
-            let waiting = ConditionState::unknown("", "waiting for the cluster's API");
-            patch.condition(API_SEEN, waiting)
+            let (reason, message) = told.unwrap_or(("", "waiting for the cluster's API"));
+            patch.condition(API_SEEN, ConditionState::unknown(reason, message))
         };
     };
     let patch = patch
@@ -183,6 +187,7 @@ impl Health {
             enrolled: cluster.status.agent_identity.is_some(),
             seen_before: condition::is_true(&cluster.status.conditions, WAITING),
             api,
+            obstacle: self.connections.obstacle(&key.name),
         };
         let mut patch = desired(&observed);
         if let Some(endpoint) = self.connections.endpoint(&key.name) {

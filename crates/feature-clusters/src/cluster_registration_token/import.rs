@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use api_management::setting::{AGENT_IMAGE, CACERTS};
+use api_management::setting::CACERTS;
 use api_management::{Cluster, ClusterRegistrationToken};
 use controller::{Change, Key, Reflector, Reflectors, Whole};
 use feature_kit::{Handler, ManagementContext, Request, Response, Settings, route};
@@ -126,7 +126,7 @@ impl ImportRoute {
             server_url: &server_url,
             ca_certs: &self.settings.get(CACERTS),
             token: secret,
-            image: &agent_image(&cluster.spec, &self.settings.get(AGENT_IMAGE)),
+            image: &agent_image(&cluster.spec, &self.settings),
             env: &cluster.spec.agent_env_vars,
         });
         route::text(StatusCode::OK, text)

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use api_management::setting::{AGENT_IMAGE, CACERTS, SERVER_URL};
+use api_management::setting::{AGENT_IMAGE, CACERTS, SERVER_URL, SYSTEM_DEFAULT_REGISTRY};
 use api_management::{Cluster, ClusterRegistrationToken, cluster_registration_token as crt, ids};
 use controller::{
     Key, Outcome, Reconcile, ReconcileError, Reflector, Runner, StatusPatch, Target, Whole,
@@ -52,7 +52,8 @@ pub async fn run(context: ManagementContext, client: Client) {
     let all = tokens.clone();
     runner.watch(context.settings.reflector(), move |change| {
         let name = change.key().name.as_str();
-        let relevant = [SERVER_URL, CACERTS, AGENT_IMAGE].contains(&name);
+        let used = [SERVER_URL, CACERTS, AGENT_IMAGE, SYSTEM_DEFAULT_REGISTRY];
+        let relevant = used.contains(&name);
         let tokens = if relevant { all.all() } else { Vec::new() };
         tokens.into_iter().map(|(key, _)| key)
     });
@@ -119,7 +120,7 @@ impl Commands {
         let observed = Observed {
             server_url: &server_url,
             ca_certs: &ca_certs,
-            image: &agent_image(&cluster.spec, &self.settings.get(AGENT_IMAGE)),
+            image: &agent_image(&cluster.spec, &self.settings),
             new_secret: &ids::from_random("", &rand::random::<[u8; ids::KEY_LEN]>()),
             now: Timestamp::now(),
         };

@@ -5,9 +5,12 @@
 //! ([`crate::cluster::ownership`]). Which rights the agent gets, and why, is
 //! `docs/adr/0005-agent-rights.md`. Pure.
 
+use api_management::setting::{AGENT_IMAGE, SYSTEM_DEFAULT_REGISTRY};
 use api_management::{ClusterSpec, keys};
+use api_meta::image::ImageReference;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use feature_kit::Settings;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -21,10 +24,13 @@ pub const SERVICE_ACCOUNT: &str = "cattle";
 const IDENTITY_SECRET: &str = "drover-agent-identity";
 /// Value of the label `drover.io/owned` on the manifest's objects.
 const OWNED_AGENT: &str = "agent";
+/// The agent in its image.
+const PROGRAM: &str = "/drover-agent";
 /// Where the credentials are mounted.
 const CREDENTIALS_PATH: &str = "/cattle-credentials";
-/// Octal 0500.
-const CREDENTIALS_MODE: i32 = 0o500;
+/// Readable by whichever user the cluster lets the agent run as. Only the agent's container sees the
+/// files; the owner could be set by `fsGroup`, but then not every cluster would take the pod.
+const CREDENTIALS_MODE: i32 = 0o444;
 
 /// What a manifest is made of.
 pub struct Import<'a> {
@@ -38,10 +44,21 @@ pub struct Import<'a> {
     pub env: &'a [Value],
 }
 
-/// The agent image: what the spec names, else the setting.
-pub fn agent_image(spec: &ClusterSpec, setting: &str) -> String {
+/// The agent image as the settings that hold now have it: see [`image_of`].
+pub fn agent_image(spec: &ClusterSpec, settings: &Settings) -> String {
+    image_of(spec, &settings.get(AGENT_IMAGE), &settings.get(SYSTEM_DEFAULT_REGISTRY))
+}
+
+/// What the spec names, else the setting; from `registry`, if there is one and the image names none
+/// itself.
+pub(crate) fn image_of(spec: &ClusterSpec, setting: &str, registry: &str) -> String {
     let named = [&spec.agent_image_override, &spec.desired_agent_image];
-    named.into_iter().find(|image| !image.is_empty()).map_or(setting, |image| image).to_owned()
+    let image = named.into_iter().find(|image| !image.is_empty());
+    let image = image.map_or(setting, |image| image);
+    match image.parse::<ImageReference>() {
+        Ok(reference) if !registry.is_empty() => reference.in_registry(registry).to_string(),
+        _ => image.to_owned(),
+    }
 }
 
 /// What agents pin: lower-case hex SHA-256 of the PEM text with exactly one newline at its end. None
@@ -195,6 +212,12 @@ fn deployment(import: &Import<'_>, secret: &str) -> Value {
                 "metadata": {"labels": pod_labels},
                 "spec": {
                     "serviceAccountName": SERVICE_ACCOUNT,
+                    // With the container's below: what the Pod Security level "restricted" asks for.
+                    // The user is the image's, or one that the cluster chooses.
+                    "securityContext": {
+                        "runAsNonRoot": true,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
                     "affinity": affinity(),
                     "tolerations": tolerations(),
                     "containers": [container(import)],
@@ -222,6 +245,9 @@ fn container(import: &Import<'_>) -> Value {
         "args": ["cluster"],
         "env": env,
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
+        "startupProbe": startup_probe(),
+        // When the agent could not leave a message itself, its log has the reason.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {
             "allowPrivilegeEscalation": false,
             "readOnlyRootFilesystem": true,
@@ -230,6 +256,20 @@ fn container(import: &Import<'_>) -> Value {
         "volumeMounts": [
             {"name": "cattle-credentials", "mountPath": CREDENTIALS_PATH, "readOnly": true},
         ],
+    })
+}
+
+/// Ready means connected, once: a new version or a new manifest replaces a working agent only after
+/// it has reached the server. A connection lost later must not count, since nothing would get better
+/// if the pod were taken for dead.
+fn startup_probe() -> Value {
+    json!({
+        "exec": {"command": [PROGRAM, "probe"]},
+        "periodSeconds": 2,
+        "timeoutSeconds": 5,
+        // After ten minutes the container is started anew, which also lets a kubelet forget how
+        // often that happened.
+        "failureThreshold": 300,
     })
 }
 

@@ -99,6 +99,10 @@ impl Registrar for MemoryRegistrar {
     fn reported(&self, session: &SessionInfo, credential: ApiCredential) {
         self.0.lock().reports.push((session.cluster.clone(), credential));
     }
+
+    fn troubled(&self, session: &SessionInfo, trouble: &str) {
+        self.0.lock().events.push(format!("{} troubled: {trouble}", session.cluster));
+    }
 }
 
 /// A pipe whose end can be made to vanish without a word: reads hang, writes go nowhere.
@@ -207,7 +211,7 @@ pub struct Agent {
     pub key: AgentKey,
     pub token: Option<RegistrationToken>,
     pub instance: String,
-    pub credential: watch::Sender<Option<ApiCredential>>,
+    pub credential: watch::Sender<Option<CredentialReport>>,
     pub pinned: Option<&'static str>,
 }
 

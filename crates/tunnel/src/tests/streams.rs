@@ -11,7 +11,7 @@ use super::harness::{SECOND, World, echo};
 use super::wait::until;
 use crate::limits::{MESSAGE_MAX_BYTES, STREAMS_PER_SESSION_MAX};
 use crate::wire::Wire;
-use crate::{ApiCredential, DialError, agent_api};
+use crate::{ApiCredential, CredentialReport, DialError, agent_api};
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_carries_bytes_and_its_end_in_both_directions() {
@@ -185,12 +185,23 @@ async fn a_rotated_credential_reaches_the_server_without_a_reconnect() {
         token: token.to_owned(),
     };
     for (count, token) in ["first", "second", "third"].into_iter().enumerate() {
-        agent.credential.send_replace(Some(credential(token)));
+        agent.credential.send_replace(Some(CredentialReport::Credential(credential(token))));
         until("the report", || world.registrar.reports().len() > count).await;
         let (cluster, report) = world.registrar.reports().pop().unwrap();
         assert_eq!((&*cluster, report), ("c-1", credential(token)));
     }
     assert!(!format!("{:?}", credential("geheim")).contains("geheim"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_without_a_credential_says_why() {
+    let world = World::new();
+    let (agent, _running) = world.join("c-1").await;
+    let trouble = "no token is mounted".to_owned();
+    agent.credential.send_replace(Some(CredentialReport::Trouble { trouble }));
+    let told = "c-1 troubled: no token is mounted".to_owned();
+    until("the report", || world.registrar.events().contains(&told)).await;
+    assert_eq!(world.registrar.reports(), []);
 }
 
 #[tokio::test(start_paused = true)]
