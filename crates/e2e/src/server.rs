@@ -1,6 +1,7 @@
 //! `drover server` as a process with a data folder of its own, on a free port that it keeps over
 //! restarts.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -23,6 +24,8 @@ const SERVER_FILE: &str = "server.json";
 /// How to start a [`Server`].
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// Where to listen; loopback by default.
+    pub address: Option<IpAddr>,
     /// More flags.
     pub flags: Vec<String>,
     /// More environment.
@@ -83,10 +86,9 @@ impl Server {
     }
 
     fn launch(&mut self) -> Result<()> {
-        let listen = match self.url.rsplit_once(':') {
-            Some((_, port)) => format!("127.0.0.1:{port}"),
-            None => "127.0.0.1:0".to_owned(),
-        };
+        let address = self.options.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let port = self.url.rsplit_once(':').map_or("0", |(_, port)| port);
+        let listen = format!("{address}:{port}");
         let mut command = Self::command(&self.data_dir(), &listen)?;
         command.args(&self.options.flags);
         command.envs(self.options.environment.iter().map(|(name, value)| (name, value)));

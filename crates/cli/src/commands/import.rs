@@ -3,6 +3,8 @@
 //! Everything that can be refused beforehand is tried before the cluster object exists, so that a
 //! wrong file leaves nothing behind.
 
+mod agent_watch;
+mod diagnosis;
 mod target;
 
 use std::time::Duration;
@@ -15,7 +17,8 @@ use crate::args::{Format, ImportArgs};
 use crate::checklist::Checklist;
 use crate::error::{CliError, Failure};
 use crate::{apply, output};
-use target::PodWatch;
+use agent_watch::AgentWatch;
+use diagnosis::{Progress, Step, Trouble};
 
 /// Between two looks at the cluster object.
 const POLL_EVERY: Duration = Duration::from_millis(100);
@@ -157,45 +160,69 @@ impl Import<'_> {
         target: &kube::Client,
         steps: &mut Steps,
     ) -> Result<Value, CliError> {
-        let mut pods = PodWatch::begin();
-        let mut cluster = Value::Null;
-        for phase in [Phase::Connected, Phase::NodesSeen, Phase::Active] {
+        let mut cluster = self.connected(id, target, steps).await?;
+        for phase in [Phase::NodesSeen, Phase::Active] {
             steps.begin(phase.title());
             loop {
-                match self.api.get("clusters", id, "watching the cluster").await {
-                    Ok(now) => cluster = now,
-                    Err(error) if error.failure == Failure::Unreachable => {
-                        steps.detail(&error.message);
-                    }
-                    Err(error) => return Err(error),
-                }
                 if let Some(result) = phase.reached(&cluster) {
                     steps.done(&result);
                     break;
                 }
-                let trouble = match phase {
-                    Phase::Connected => pods.trouble(target).await,
-                    _ => "",
-                };
-                let said = if trouble.is_empty() {
-                    text(&cluster, "transitioningMessage")
-                } else {
-                    trouble
-                };
-                steps.detail(said);
-                self.pause(said).await.map_err(|error| match phase {
-                    Phase::Connected => error.hint(self.agent_hint()),
-                    _ => error,
-                })?;
+                steps.detail(text(&cluster, "transitioningMessage"));
+                self.pause(text(&cluster, "transitioningMessage")).await?;
+                cluster = self.look(id, steps).await?.unwrap_or(cluster);
             }
         }
         Ok(cluster)
     }
 
+    /// Until the server has the agent. Until then only the cluster itself knows how its pod is.
+    async fn connected(
+        &self,
+        id: &str,
+        target: &kube::Client,
+        steps: &mut Steps,
+    ) -> Result<Value, CliError> {
+        let watch = AgentWatch::begin(target.clone());
+        let mut current = Step::default();
+        steps.begin(current.title());
+        loop {
+            let cluster = self.look(id, steps).await?.unwrap_or_default();
+            if Phase::Connected.reached(&cluster).is_some() {
+                advance(&mut current, Step::Connected, steps);
+                steps.done("");
+                return Ok(cluster);
+            }
+            let Progress { step, trouble } = watch.progress();
+            advance(&mut current, step, steps);
+            let trouble = trouble.unwrap_or_else(|| Trouble {
+                what: text(&cluster, "transitioningMessage").to_owned(),
+                next: String::new(),
+            });
+            steps.detail(&trouble.to_string());
+            self.pause(&trouble.what).await.map_err(|error| {
+                let said = !trouble.next.is_empty();
+                error.hint(if said { trouble.next } else { self.agent_hint() })
+            })?;
+        }
+    }
+
+    /// The cluster object as it is now; none while the server does not answer.
+    async fn look(&self, id: &str, steps: &mut Steps) -> Result<Option<Value>, CliError> {
+        match self.api.get("clusters", id, "watching the cluster").await {
+            Ok(cluster) => Ok(Some(cluster)),
+            Err(error) if error.failure == Failure::Unreachable => {
+                steps.detail(&error.message);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn agent_hint(&self) -> String {
         format!(
-            "look at the agent: kubectl --kubeconfig {} -n {} get pods, and its logs; it must \
-             reach {}",
+            "look at the agent: kubectl --kubeconfig {} -n {} describe pods, and its logs; it \
+             must reach {}",
             self.args.kubeconfig.display(),
             target::AGENT_NAMESPACE,
             self.api.url()
@@ -211,6 +238,15 @@ impl Import<'_> {
         }
         sleep(POLL_EVERY).await;
         Ok(())
+    }
+}
+
+/// Ends the steps before `to`. Those that came true stay so, also when a pod is made anew.
+fn advance(current: &mut Step, to: Step, steps: &mut Steps) {
+    while *current < to {
+        steps.done("");
+        *current = current.next();
+        steps.begin(current.title());
     }
 }
 

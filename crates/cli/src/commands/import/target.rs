@@ -1,13 +1,12 @@
 //! The cluster to be imported, as the person's kubeconfig reaches it.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{ListParams, PostParams};
+use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::time::timeout;
 
@@ -18,8 +17,6 @@ use crate::error::{CliError, Failure};
 pub const AGENT_NAMESPACE: &str = api_management::keys::SYSTEM_NS;
 /// Wait for the cluster's first answer.
 const REACH_WITHIN: Duration = Duration::from_secs(10);
-/// Between two looks at the agent's pods, for the reason why they do not start.
-const LOOK_AT_PODS_EVERY: Duration = Duration::from_secs(3);
 
 /// A client for one context of a kubeconfig file, and the address of the server named there.
 pub async fn client(
@@ -103,50 +100,6 @@ pub async fn may_bind_roles(target: &kube::Client) -> Result<(), CliError> {
     }
 }
 
-/// Looks now and then why the agent's pods do not start.
-pub struct PodWatch {
-    looked: Instant,
-    trouble: String,
-}
-
-impl PodWatch {
-    pub fn begin() -> Self {
-        Self { looked: Instant::now(), trouble: String::new() }
-    }
-    /// Empty while nothing is known to be wrong.
-    pub async fn trouble(&mut self, target: &kube::Client) -> &str {
-        if self.looked.elapsed() >= LOOK_AT_PODS_EVERY {
-            self.looked = Instant::now();
-            let pods = kube::Api::<Pod>::namespaced(target.clone(), AGENT_NAMESPACE);
-            let listed = timeout(REACH_WITHIN, pods.list(&ListParams::default())).await;
-            if let Ok(Ok(pods)) = listed {
-                self.trouble = pods.items.iter().find_map(trouble).unwrap_or_default();
-            }
-        }
-        &self.trouble
-    }
-}
-
-/// Why a pod does not run, when it says so.
-fn trouble(pod: &Pod) -> Option<String> {
-    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
-    statuses.iter().find_map(|status| {
-        let waiting = status.state.as_ref()?.waiting.as_ref()?;
-        let reason = waiting.reason.as_deref()?;
-        match reason {
-            "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" => Some(format!(
-                "the cluster cannot pull the agent's image \"{}\" ({reason}); the setting \
-                 agent-image names it",
-                status.image
-            )),
-            "CrashLoopBackOff" | "CreateContainerConfigError" | "RunContainerError" => {
-                Some(format!("the agent does not start ({reason})"))
-            }
-            _ => None,
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -160,18 +113,6 @@ mod tests {
             Ok(_) => panic!("{} was taken", file.display()),
             Err(error) => error,
         }
-    }
-
-    #[test]
-    fn an_image_that_cannot_be_pulled_is_named() {
-        let pod: Pod = serde_json::from_value(json!({
-            "status": {"containerStatuses": [{
-                "name": "agent", "image": "registry/agent:1", "imageID": "", "ready": false,
-                "restartCount": 0, "state": {"waiting": {"reason": "ImagePullBackOff"}},
-            }]},
-        }))
-        .unwrap();
-        insta::assert_snapshot!(trouble(&pod).unwrap());
     }
 
     #[tokio::test]
