@@ -15,10 +15,11 @@ async function tabTo(visitor: Visitor, name: string | RegExp): Promise<void> {
   for (let step = 0; step < 60; step += 1) {
     await page.keyboard.press("Tab");
     const focused = await page.evaluate(() => {
-      const element = document.activeElement as HTMLElement | null;
-      const label = element?.getAttribute("aria-label");
+      const element = document.activeElement;
+      if (!element?.matches("a, button, input")) return "";
+      const label = element.getAttribute("aria-label");
       const field = element instanceof HTMLInputElement ? element.labels?.[0]?.textContent : "";
-      return (label || field || element?.textContent || "").trim();
+      return (label || field || element.textContent || "").trim();
     });
     seen.push(focused);
     if (typeof name === "string" ? focused === name : name.test(focused)) return;

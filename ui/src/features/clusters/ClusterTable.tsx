@@ -172,9 +172,9 @@ const ClusterRow = memo(function ClusterRow({ cluster, now, narrow }: ClusterRow
         </td>
         <td>
           <span className={table.name}>
-            <Monogram letters={monogram(cluster.name)} />
+            {!narrow && <Monogram letters={monogram(cluster.name)} />}
             <Link {...paths.cluster(cluster.name)}>{cluster.name}</Link>
-            <Labels cluster={cluster} />
+            {!narrow && <Labels cluster={cluster} />}
           </span>
         </td>
         {!narrow && (
@@ -208,7 +208,7 @@ const ClusterRow = memo(function ClusterRow({ cluster, now, narrow }: ClusterRow
           <td />
           <td colSpan={narrow ? 2 : 4}>
             <span className={styles.reason}>
-              <span className="ellipsis">{reason.text}</span>
+              <span className={narrow ? undefined : "ellipsis"}>{reason.text}</span>
               <NextStepLink cluster={cluster} reason={reason} />
             </span>
           </td>

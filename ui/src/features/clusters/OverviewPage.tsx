@@ -172,7 +172,9 @@ function NodeLines({ nodes }: { nodes: readonly Node[] }) {
           <li key={node.id} className={styles.line}>
             <Shape tone={nodeTone(node)} />
             <span className="grow ellipsis">{node.name}</span>
-            <span className="hidden">{nodeWord(node)}</span>
+            <span className={nodeTone(node) === "ok" ? "hidden" : "second small"}>
+              {nodeWord(node)}
+            </span>
             {taken !== undefined && whole !== undefined && (
               <span className="third small">
                 {count(taken)} of {count(whole)} pods
