@@ -120,8 +120,8 @@ fn a_node_that_loses_power_comes_back_with_its_pods_and_images() {
     let archive = folder.path().join("own.tar");
     let name = "drover.test/own:1";
     let busybox = node.cluster().binaries().path(Program::Busybox).unwrap();
-    let image = Image::new(name).program("own", &busybox).unwrap();
-    image.entrypoint(&["/own", "sleep", "1000"]).write(&archive).unwrap();
+    let image = Image::new(name).program("busybox", &busybox).unwrap();
+    image.entrypoint(&["/busybox", "sleep", "1000"]).write(&archive).unwrap();
     assert_eq!(node.import(&archive).unwrap(), [name]);
     // The image says what to run.
     let mut own = pod("own", name, &[]);
@@ -142,6 +142,7 @@ fn a_node_that_loses_power_comes_back_with_its_pods_and_images() {
         other => Err(format!("{other:?} restarts")),
     });
     await_ready(&node, "own");
+    kubectl(&node, &["exec", "own", "--", "/busybox", "true"]);
 
     node.remove_image(name).unwrap();
     own["metadata"]["name"] = json!("late");
@@ -153,6 +154,7 @@ fn a_node_that_loses_power_comes_back_with_its_pods_and_images() {
     });
     node.import(&archive).unwrap();
     await_ready(&node, "late");
+    assert_eq!(restarts(&node), Some(1));
 }
 
 /// What a node has outside of its folder.
