@@ -103,8 +103,19 @@ fn specification(spec: &Value, causes: &mut Vec<Cause>) {
     enumerated("spec.scope", &spec["scope"], &["Cluster", "Namespaced"], causes);
     kind_names(&spec["names"], causes);
     versions(spec, causes);
-    let strategy = &spec["conversion"]["strategy"];
-    enumerated("spec.conversion.strategy", strategy, &["None", "Webhook"], causes);
+    conversion(spec, causes);
+}
+
+/// No webhook is called here, so one that would have to be is refused: unconverted objects would
+/// lose their fields at the next write. With a single version, none is ever called.
+fn conversion(spec: &Value, causes: &mut Vec<Cause>) {
+    let (field, strategy) = ("spec.conversion.strategy", &spec["conversion"]["strategy"]);
+    enumerated(field, strategy, &["None", "Webhook"], causes);
+    if strategy == "Webhook" && list(&spec["versions"]).len() > 1 {
+        let detail = "conversion webhooks are not called by this server; define a single version, \
+                      or \"None\" when all versions have the same fields";
+        causes.push(Cause::invalid(field, strategy, detail));
+    }
 }
 
 fn group(spec: &Value, causes: &mut Vec<Cause>) {
