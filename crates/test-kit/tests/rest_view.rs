@@ -265,6 +265,8 @@ async fn passwords_are_set_by_who_may_and_changed_by_who_knows() {
     let as_ann = rest.token_of("ann", PASSWORD).await;
 
     let set = |id: &str| format!("/v3/users/{id}?action=setpassword");
+    let first_login = async || rest.get("", "/v3/settings/first-login").await.text("value");
+    assert_eq!(first_login().await, "true");
     let new = json!({"newPassword": "another good password"});
     let refused = rest.call(&as_ann, "POST", &set(&bob), new.clone()).await;
     assert_eq!((refused.status, refused.text("code").as_str()), (404, "NotFound"));
@@ -272,6 +274,7 @@ async fn passwords_are_set_by_who_may_and_changed_by_who_knows() {
     assert_eq!((done.status, done.text("id")), (200, bob), "{}", done.body);
     assert_eq!(rest.login("bob", PASSWORD).await.status, 401);
     rest.token_of("bob", "another good password").await;
+    assert_eq!(first_login().await, "false");
 
     let change = "/v3/users?action=changepassword";
     let wrong = json!({"currentPassword": "no", "newPassword": "yet another password"});

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use api_management::User;
+use api_management::setting::FIRST_LOGIN;
+use api_management::{Setting, User};
 use feature_kit::view::resource_of;
 use futures::future::BoxFuture;
 use http::StatusCode;
 use identity::Secret;
-use rest_view::store::may;
-use rest_view::{ActionAnswer, ActionHandler, ActionRequest, ApiError, Key};
+use rest_view::store::{call, may};
+use rest_view::{ActionAnswer, ActionHandler, ActionRequest, ApiError, Context, Key};
 use serde_json::{Map, Value};
 
 use crate::directory::Directory;
@@ -32,6 +33,7 @@ impl ActionHandler for SetPassword {
             }
             let new = secret(&request.input, "newPassword");
             self.0.set_password(name, new).await.map_err(|error| refusal(&error))?;
+            end_first_login(request.context).await;
             Ok(ActionAnswer::Object(user.clone()))
         })
     }
@@ -51,8 +53,28 @@ impl ActionHandler for ChangePassword {
             let user = &request.context.caller.user_id;
             let changed = self.0.change_password(user, current, new).await;
             changed.map_err(|error| refusal(&error))?;
+            end_first_login(request.context).await;
             Ok(ActionAnswer::Empty(StatusCode::OK))
         })
+    }
+}
+
+/// Clients greet whoever logs in first until a password has been set. With the caller's rights: it
+/// is the administrator's first login that counts, and an administrator may change settings.
+async fn end_first_login(context: &Context<'_>) {
+    let key = Key { namespace: String::new(), name: FIRST_LOGIN.to_owned() };
+    let path = resource_of::<Setting>().object_path(&key);
+    let noted = async {
+        let mut setting = call(context, "GET", &path, None).await?;
+        if setting["value"] != "false" {
+            setting["value"] = "false".into();
+            call(context, "PUT", &path, Some(&setting)).await?;
+        }
+        Ok::<(), ApiError>(())
+    };
+    if let Err(error) = noted.await {
+        // The password is set all the same, and the next one ends it.
+        tracing::debug!(%error, "setting \"{FIRST_LOGIN}\" stays as it is");
     }
 }
 
