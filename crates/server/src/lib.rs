@@ -3,7 +3,7 @@
 //! Start at [`run`], which shows the order in which the server comes up; [`router`] is where each request goes;
 //! [`features`] is what the product does.
 
-mod admission;
+pub mod admission;
 mod clients;
 mod definitions;
 mod features;

@@ -7,14 +7,12 @@
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
-mod admission;
 mod kube_api;
 mod world;
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
-pub use admission::RulesPlugin;
 pub use kube_api::{KubeApi, Profile};
 pub use world::{Agents, World};
 

@@ -15,11 +15,11 @@ use kube::api::{DeleteParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, Client, ResourceExt};
 use parking_lot::Mutex;
+use server::admission::FeatureRules;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tunnel::hello::RegistrationToken;
 use tunnel::{AgentKey, ApiCredential, Hello, Refusal, Registrar, SessionInfo};
 
-use crate::admission::RulesPlugin;
 use crate::kube_api::{KubeApi, Profile};
 use crate::{PATIENCE, eventually};
 
@@ -88,7 +88,7 @@ impl World {
             feature_projects::feature(&context),
         ];
         let registrar = AgentRegistrar::new(&context, connections.clone());
-        api.registry.set_plugins(vec![Arc::new(RulesPlugin::new(&features))]);
+        api.registry.set_plugins(vec![Arc::new(FeatureRules::new(&features))]);
         define(&api.admin(), &features).await;
         runtime::seed(&features, &api.admin()).await.unwrap();
         let features = Arc::new(features);
