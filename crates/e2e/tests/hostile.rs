@@ -395,6 +395,51 @@ fn wrong_passwords_are_refused_alike_for_known_and_unknown_users() {
     assert!(!world.server.log().contains("wrong-password"));
 }
 
+/// Logs in with a name that nobody has tried, from where `forwarded` says; gives the status.
+fn guess(server: &Server, name: &str, forwarded: &str) -> u16 {
+    let body = json!({"username": name, "password": "wrong-password"}).to_string();
+    let request = http::Request::post(LOGIN)
+        .header("content-type", "application/json")
+        .header("x-forwarded-for", forwarded)
+        .body(http_body_util::BodyExt::boxed_unsync(http_body_util::Full::new(body.into())))
+        .unwrap();
+    server.anyone().unwrap().send(request).unwrap().status.as_u16()
+}
+
+/// Failures from one address that cost nothing yet.
+const FREE_FAILURES: usize = 100;
+
+#[test]
+fn many_names_tried_from_one_address_are_slowed_down_whatever_the_headers_say() {
+    let server = Server::start().unwrap();
+    let guesses =
+        (0..FREE_FAILURES).map(|n| guess(&server, &format!("user-{n}"), &format!("10.0.0.{n}")));
+    assert!(guesses.into_iter().all(|status| status == 401));
+    assert_eq!(guess(&server, "one-more", "10.1.1.1"), 429);
+    // Also for who knows the password: nobody is to learn from it that a guess was right.
+    let body = json!({"username": "admin", "password": e2e::server::ADMIN_PASSWORD});
+    let answer = server.anyone().unwrap().post(LOGIN, &body).unwrap();
+    assert_eq!(answer.status, 429, "{}", answer.text());
+    assert!(
+        answer.json()["message"].as_str().unwrap().contains("try again in"),
+        "{}",
+        answer.text()
+    );
+    // Who is logged in is not concerned.
+    server.admin().unwrap().get("/v3/users").unwrap().success().unwrap();
+}
+
+#[test]
+fn behind_a_trusted_proxy_each_client_is_counted_for_itself() {
+    let flags = ["--trusted-proxies", "127.0.0.0/8"].map(str::to_owned).to_vec();
+    let server = Server::start_with(e2e::server::Options { flags, ..Default::default() }).unwrap();
+    for n in 0..FREE_FAILURES {
+        assert_eq!(guess(&server, &format!("user-{n}"), "1.2.3.4, 203.0.113.7"), 401);
+    }
+    assert_eq!(guess(&server, "one-more", "203.0.113.7"), 429);
+    assert_eq!(guess(&server, "another", "203.0.113.8"), 401);
+}
+
 #[test]
 fn a_login_with_the_wrong_authority_sends_no_password() {
     let world = world();

@@ -11,6 +11,7 @@ use api_management::{Token, User, keys};
 use controller::{Change, Reflector, Whole};
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{ControllerIdentity, ManagementContext, Settings};
+use identity::throttle::{FREE_FAILURES_OF_ADDRESS, FREE_FAILURES_OF_NAME};
 use identity::{Passwords, Throttle};
 use kube::{Api, Client};
 use parking_lot::RwLock;
@@ -33,7 +34,10 @@ pub struct Directory {
     pub(crate) client: Client,
     pub(crate) settings: Settings,
     pub(crate) passwords: Passwords,
-    pub(crate) throttle: Throttle,
+    /// Failed logins by login name.
+    pub(crate) names: Throttle,
+    /// Failed logins by address.
+    pub(crate) addresses: Throttle,
     users: Arc<Reflector<Whole<User>>>,
     tokens: Arc<Reflector<Whole<Token>>>,
     /// Login name to user id.
@@ -55,7 +59,8 @@ impl Directory {
             client: context.clients.controller(&identity()),
             settings: context.settings.clone(),
             passwords: Passwords::default(),
-            throttle: Throttle::default(),
+            names: Throttle::new(FREE_FAILURES_OF_NAME),
+            addresses: Throttle::new(FREE_FAILURES_OF_ADDRESS),
             users,
             tokens: reflectors.get(),
             by_username,

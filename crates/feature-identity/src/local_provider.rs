@@ -99,6 +99,7 @@ impl Login {
             password: Secret::new(text("password").unwrap_or_default()),
             description: text("description").unwrap_or_default().to_owned(),
             kubeconfig: kubeconfig(response_type),
+            address: request.context.caller.address,
         };
         let issued = self.0.login(login).await.map_err(refusal)?;
         if response_type == "cookie" {

@@ -1,13 +1,16 @@
 //! From a login name and a password to a token.
 //!
 //! Unknown users cost as much time as known ones, and get the same answer. Failures are counted by
-//! login name and slow further tries down.
+//! login name and by address, and slow further tries down: one name tried with many passwords, and
+//! one password with many names.
 
-use std::time::Instant;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 use api_management::setting::{AUTH_USER_SESSION_TTL_MINUTES, KUBECONFIG_TOKEN_TTL_MINUTES};
 use api_management::token::{KIND_KUBECONFIG, KIND_SESSION};
 use identity::Secret;
+use identity::throttle::address_key;
 
 use crate::directory::Directory;
 use crate::token::issue::{Issued, TokenRequest};
@@ -24,6 +27,8 @@ pub struct LoginRequest {
     pub description: String,
     /// The token goes into a kubeconfig; with the only cluster it is to be good for, if any.
     pub kubeconfig: Option<Option<String>>,
+    /// Where it comes from, if that is known.
+    pub address: Option<IpAddr>,
 }
 
 /// Why a login failed. The texts are what clients know.
@@ -35,7 +40,7 @@ pub enum LoginError {
     /// 403, code `PermissionDenied`.
     #[error("Permission Denied")]
     Disabled,
-    /// 429: too many failures for this name.
+    /// 429: too many failures for this name, or from this address.
     #[error("too many failed logins; try again in {0} s")]
     Slowed(u64),
     /// 503: the server has just started.
@@ -56,10 +61,13 @@ impl Directory {
             return Err(LoginError::Starting);
         }
         let name = request.username.as_str();
-        // Counts as failed until it succeeds, so that many at once are slowed down too.
-        if let Err(wait) = self.throttle.attempt(name, Instant::now()) {
-            return Err(LoginError::Slowed(wait.as_secs().max(1)));
+        let address = request.address.map(address_key);
+        // Each counts as failed until it succeeds, so that many at once are slowed down too.
+        let slowed = |wait: Duration| LoginError::Slowed(wait.as_secs().max(1));
+        if let Some(address) = &address {
+            self.addresses.attempt(address, Instant::now()).map_err(slowed)?;
         }
+        self.names.attempt(name, Instant::now()).map_err(slowed)?;
         let user = self.user_by_username(name);
         let id = user.as_ref().and_then(|user| user.metadata.name.clone());
         let stored = match &id {
@@ -70,7 +78,8 @@ impl Directory {
         let (Some(user), Some(id), true) = (user, id, matches) else {
             return Err(LoginError::Wrong);
         };
-        self.throttle.succeeded(name);
+        self.names.succeeded(name);
+        address.inspect(|address| self.addresses.forgive(address));
         if !user.is_enabled() {
             return Err(LoginError::Disabled);
         }

@@ -85,19 +85,35 @@ fn a_bad_new_password_is_refused_with_the_rule() {
 
 #[test]
 fn guessing_gets_slower_and_success_forgives() {
-    let (throttle, start) = (Throttle::default(), Instant::now());
-    for _ in 0..5 {
-        throttle.failed("admin", start);
+    let (throttle, start) = (Throttle::new(5), Instant::now());
+    // Each try as soon as it may be.
+    let mut now = start;
+    for expected in [0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] {
+        let wait = throttle.attempt("admin", now).err().unwrap_or_default();
+        assert_eq!(wait, Duration::from_secs(expected));
+        now += wait;
+        if !wait.is_zero() {
+            throttle.attempt("admin", now).unwrap();
+        }
     }
-    assert_eq!(throttle.wait("admin", start), Some(Duration::from_secs(1)));
-    for _ in 0..20 {
-        throttle.failed("admin", start);
-    }
-    assert_eq!(throttle.wait("admin", start), Some(Duration::from_secs(300)));
-    assert_eq!(throttle.wait("other", start), None);
-    assert_eq!(throttle.wait("admin", start + Duration::from_secs(301)), None);
+    throttle.attempt("other", start).unwrap();
+    throttle.attempt("admin", now).unwrap_err();
     throttle.succeeded("admin");
-    assert_eq!(throttle.wait("admin", start), None);
+    throttle.attempt("admin", now).unwrap();
+}
+
+#[test]
+fn the_success_of_one_does_not_cover_the_guesses_of_another_at_the_same_address() {
+    let (throttle, now) = (Throttle::new(5), Instant::now());
+    for _ in 0..4 {
+        throttle.attempt("office", now).unwrap();
+        throttle.attempt("office", now).unwrap();
+        throttle.forgive("office");
+    }
+    // Four guesses, and four logins that were good.
+    throttle.attempt("office", now).unwrap();
+    throttle.attempt("office", now).unwrap_err();
+    throttle.forgive("nobody");
 }
 
 #[test]
@@ -177,7 +193,7 @@ async fn too_many_logins_at_once_are_turned_away() {
 
 #[test]
 fn attempts_at_once_count_too() {
-    let (throttle, now) = (Throttle::default(), Instant::now());
+    let (throttle, now) = (Throttle::new(5), Instant::now());
     let begun = (0..100).filter(|_| throttle.attempt("admin", now).is_ok()).count();
     assert_eq!(begun, 5);
     assert_eq!(throttle.attempt("admin", now), Err(Duration::from_secs(1)));

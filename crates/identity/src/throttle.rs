@@ -7,8 +7,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Failures that cost nothing yet: people mistype.
-const FREE_FAILURES: u32 = 5;
+/// Failures of one name that cost nothing yet: people mistype.
+pub const FREE_FAILURES_OF_NAME: u32 = 5;
+/// Failures from one address that cost nothing yet: an office, or a proxy that nobody told the
+/// server about, is one address. Also the logins that may be under way from there at once.
+pub const FREE_FAILURES_OF_ADDRESS: u32 = 100;
 /// The wait after the first failure that counts; it doubles with each further one.
 const WAIT_FIRST: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(300);
@@ -35,23 +38,25 @@ pub fn address_key(address: IpAddr) -> String {
 }
 
 /// Counts failures by key.
-#[derive(Default)]
-pub struct Throttle(Mutex<HashMap<String, Failures>>);
+pub struct Throttle {
+    free_failures: u32,
+    failures: Mutex<HashMap<String, Failures>>,
+}
 
 impl Throttle {
-    /// How long the key must still wait before it may try; `None` when it may.
-    pub fn wait(&self, key: &str, now: Instant) -> Option<Duration> {
-        self.0.lock().get(key)?.wait(now)
+    /// Nobody waits before there are this many failures of a key.
+    pub fn new(free_failures: u32) -> Self {
+        Self { free_failures, failures: Mutex::default() }
     }
 
-    /// Begins an attempt: it counts as failed until [`Throttle::succeeded`], so that a thousand at
-    /// once count too, which [`Throttle::wait`] and [`Throttle::failed`] apart would let through.
+    /// Begins an attempt: it counts as failed until [`Throttle::succeeded`] or
+    /// [`Throttle::forgive`], so that a thousand at once count too.
     ///
     /// # Errors
     /// How long the key must still wait; such an attempt is not counted.
     pub fn attempt(&self, key: &str, now: Instant) -> Result<(), Duration> {
-        let mut all = self.0.lock();
-        match all.get(key).and_then(|failures| failures.wait(now)) {
+        let mut all = self.failures.lock();
+        match all.get(key).and_then(|failures| failures.wait(self.free_failures, now)) {
             Some(wait) => Err(wait),
             None => {
                 count(&mut all, key, now);
@@ -60,20 +65,27 @@ impl Throttle {
         }
     }
 
-    /// Counts a failure.
-    pub fn failed(&self, key: &str, now: Instant) {
-        count(&mut self.0.lock(), key, now);
+    /// Forgets all failures of the key.
+    pub fn succeeded(&self, key: &str) {
+        self.failures.lock().remove(key);
     }
 
-    /// Forgets the key's failures.
-    pub fn succeeded(&self, key: &str) {
-        self.0.lock().remove(key);
+    /// Takes one attempt back. For keys that many share: the success of one says nothing of the
+    /// others, who may be guessing.
+    pub fn forgive(&self, key: &str) {
+        let mut all = self.failures.lock();
+        if let Some(failures) = all.get_mut(key) {
+            failures.count = failures.count.saturating_sub(1);
+            if failures.count == 0 {
+                all.remove(key);
+            }
+        }
     }
 }
 
 impl Failures {
-    fn wait(self, now: Instant) -> Option<Duration> {
-        let over = self.count.checked_sub(FREE_FAILURES)?;
+    fn wait(self, free_failures: u32, now: Instant) -> Option<Duration> {
+        let over = self.count.checked_sub(free_failures)?;
         let wait = WAIT_FIRST.saturating_mul(1 << over.min(16)).min(WAIT_MAX);
         (self.last + wait).checked_duration_since(now).filter(|left| !left.is_zero())
     }

@@ -1,5 +1,6 @@
 //! What every operation carries: who asks, the client that acts as them, and how links are built.
 
+use std::net::IpAddr;
 use std::ops::Deref;
 
 use http::HeaderMap;
@@ -21,6 +22,8 @@ pub struct Caller {
     /// The provider that vouched for the user.
     pub auth_provider: Option<String>,
     pub groups: Vec<String>,
+    /// Where the request comes from, as far as it is known.
+    pub address: Option<IpAddr>,
 }
 
 impl Caller {

@@ -8,6 +8,7 @@ mod clients;
 mod definitions;
 mod features;
 mod files;
+mod peer;
 mod resolver;
 mod root_page;
 mod router;

@@ -24,6 +24,7 @@ use identity::{Authenticate, Identity};
 use rest_view::{RestView, Subscriber};
 
 use crate::clients::InProcess;
+use crate::peer::TrustedProxies;
 use crate::standing::Standing;
 use crate::ui;
 
@@ -51,6 +52,7 @@ pub struct Parts {
     pub standing: Arc<Standing>,
     pub authenticate: Arc<dyn Authenticate>,
     pub access: Arc<dyn AccessResolver>,
+    pub proxies: TrustedProxies,
 }
 
 /// The service behind the listener. Cheap to clone.
@@ -187,7 +189,8 @@ impl Router {
     ) -> Response<Body> {
         let user = identity.map_or_else(UserInfo::anonymous, |identity| self.user(identity));
         let client = InProcess(self.0.api.clone()).client(user);
-        let caller = identity.map_or_else(rest_view::Caller::anonymous, viewer);
+        let mut caller = identity.map_or_else(rest_view::Caller::anonymous, viewer);
+        caller.address = self.0.proxies.sender(request.extensions(), request.headers());
         let (parts, body) = request.into_parts();
         match read_body(body, rest_view::view::BODY_SIZE_MAX).await {
             Ok(body) => {
@@ -299,6 +302,7 @@ fn viewer(identity: &Identity) -> rest_view::Caller {
         auth_provider: Some(identity.auth_provider.clone()),
         groups: identity.groups.clone(),
         token_cluster: identity.cluster.clone(),
+        address: None,
     }
 }
 

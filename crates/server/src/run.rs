@@ -28,6 +28,7 @@ use crate::admission;
 use crate::clients::InProcess;
 use crate::features::{Told, features};
 use crate::files::{DataFolder, Keys};
+use crate::peer::TrustedProxies;
 use crate::resolver::Resolver;
 use crate::router::{Outbound, Parts, Router};
 use crate::settings::ServerSettings;
@@ -108,7 +109,9 @@ impl Server {
         let mut tasks = JoinSet::new();
         let tls = serve_certificate(&keys.serving, &mut tasks)?;
         let (end, ended) = watch::channel(false);
-        let router = plane.router(&running.server, &pki::ca_checksum(&ca_pem));
+        let proxies = TrustedProxies::parse(&settings.trusted_proxies)
+            .map_err(|entry| anyhow::anyhow!("\"{entry}\" is no trusted proxy's address"))?;
+        let router = plane.router(&running.server, &pki::ca_checksum(&ca_pem), proxies);
         tasks.spawn(apiserver::serve::serve::<_, Outbound>(listener, tls, router.clone(), ended));
         let token = administrator_token(&folder, &plane.directory).await?;
         folder.write_kubeconfig(&url, &ca_pem, &token)?;
@@ -197,7 +200,7 @@ impl Plane {
         Self { context, features, connections, directory, graph, sessions, access, standing }
     }
 
-    fn router(&self, api: &ApiServer, ca_checksum: &str) -> Router {
+    fn router(&self, api: &ApiServer, ca_checksum: &str, proxies: TrustedProxies) -> Router {
         let registrar = AgentRegistrar::new(&self.context, self.connections.clone());
         let reflectors = &self.context.scope.reflectors;
         let standing = self.standing.clone();
@@ -213,6 +216,7 @@ impl Plane {
             standing,
             authenticate: self.directory.clone(),
             access: self.graph.clone(),
+            proxies,
         })
     }
 }

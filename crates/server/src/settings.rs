@@ -8,6 +8,8 @@ use api_meta::image::ImageReference;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use crate::peer::TrustedProxies;
+
 /// Default of `--listen`.
 const LISTEN: &str = "0.0.0.0:8443";
 /// Default of `--data-dir`.
@@ -39,6 +41,10 @@ pub struct ServerArgs {
     /// Password of the user `admin` when it is made [default: a random one, printed once]
     #[arg(long, env = "DROVER_BOOTSTRAP_PASSWORD", value_name = "PW", hide_env_values = true)]
     pub bootstrap_password: Option<String>,
+    /// Addresses and networks of proxies in front of the server, with commas between them: their
+    /// X-Forwarded-For says where a login comes from [default: none]
+    #[arg(long, env = "DROVER_TRUSTED_PROXIES", value_name = "CIDR,…")]
+    pub trusted_proxies: Option<String>,
     /// Image of the agents
     #[arg(long, env = "DROVER_AGENT_IMAGE", value_name = "REF")]
     pub agent_image: Option<String>,
@@ -64,6 +70,7 @@ pub struct ServerSettings {
     #[serde(serialize_with = "redacted")]
     pub bootstrap_password: Option<String>,
     pub agent_image: String,
+    pub trusted_proxies: String,
 }
 
 impl std::fmt::Debug for ServerSettings {
@@ -149,6 +156,12 @@ impl ServerArgs {
         if let Err(error) = agent_image.parse::<ImageReference>() {
             problems.push(format!("agent-image: \"{agent_image}\" {error}"));
         }
+        let trusted_proxies = self.trusted_proxies.or(file.trusted_proxies).unwrap_or_default();
+        if let Err(entry) = TrustedProxies::parse(&trusted_proxies) {
+            problems.push(format!(
+                "trusted-proxies: \"{entry}\" is neither an address nor a network such as 10.0.0.0/8"
+            ));
+        }
         if !problems.is_empty() {
             return Err(SettingsError(problems));
         }
@@ -159,6 +172,7 @@ impl ServerArgs {
             server_url,
             bootstrap_password,
             agent_image,
+            trusted_proxies,
         })
     }
 }

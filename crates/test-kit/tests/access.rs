@@ -191,6 +191,7 @@ fn login(password: &Secret) -> LoginRequest {
         password: password.clone(),
         description: String::new(),
         kubeconfig: None,
+        address: None,
     }
 }
 

@@ -73,6 +73,7 @@ impl Rest {
                     token_cluster: who.cluster,
                     auth_provider: Some(who.auth_provider),
                     groups,
+                    address: None,
                 };
                 (caller, client)
             }

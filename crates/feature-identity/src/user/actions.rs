@@ -88,6 +88,7 @@ pub(crate) fn refusal(error: &SetPasswordError) -> ApiError {
     match error {
         SetPasswordError::NoUser => ApiError::not_found(text),
         SetPasswordError::WrongCurrent => ApiError::invalid_body(text),
+        SetPasswordError::Slowed(_) => ApiError::new(429, "TooManyRequests", text),
         SetPasswordError::Unfit(_) => ApiError::invalid_field("InvalidFormat", "newPassword", text),
         SetPasswordError::Failed(_) => {
             tracing::error!(error = %text, "setting a password");

@@ -1,6 +1,7 @@
 //! Password hashes: one Secret per local user, in a namespace of their own.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use api_management::setting::PASSWORD_MIN_LENGTH;
 use api_management::{User, keys};
@@ -26,6 +27,9 @@ pub enum SetPasswordError {
     NoUser,
     #[error("invalid current password")]
     WrongCurrent,
+    /// Too many wrong ones.
+    #[error("too many wrong passwords; try again in {0} s")]
+    Slowed(u64),
     /// What the new password must be.
     #[error("new password {0}")]
     Unfit(String),
@@ -105,17 +109,21 @@ impl Directory {
     /// Changes one's own password, for who knows the current one.
     ///
     /// # Errors
-    /// As [`Self::set_password`], or the current password is wrong.
+    /// As [`Self::set_password`], or the current password is wrong, which is not tried for ever.
     pub async fn change_password(
         &self,
         user: &str,
         current: Hidden,
         new: Hidden,
     ) -> Result<(), SetPasswordError> {
+        // A user's id is no login name, so the two do not meet.
+        let slowed = |wait: Duration| SetPasswordError::Slowed(wait.as_secs().max(1));
+        self.names.attempt(user, Instant::now()).map_err(slowed)?;
         let stored = self.stored_hash(user).await.map_err(SetPasswordError::Failed)?;
         if !self.passwords.verify(stored, current).await {
             return Err(SetPasswordError::WrongCurrent);
         }
+        self.names.succeeded(user);
         self.set_password(user, new).await
     }
 }

@@ -24,10 +24,13 @@ fn all_problems_are_told_at_once() {
         server_url: Some("http://plain".to_owned()),
         bootstrap_password: Some("short".to_owned()),
         kubeconfig: Some("x".into()),
+        trusted_proxies: Some("10.0.0.0/8, proxy.corp".to_owned()),
         ..ServerArgs::default()
     };
     let text = resolve(args, "{}").unwrap_err();
-    for word in ["listen", "storage", "server-url", "bootstrap-password", "kubeconfig"] {
+    let words =
+        ["listen", "storage", "server-url", "bootstrap-password", "kubeconfig", "proxy.corp"];
+    for word in words {
         assert!(text.contains(word), "{word} is missing in {text}");
     }
 }
