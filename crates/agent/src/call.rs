@@ -13,6 +13,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use crate::proxy::{Proxies, ProxyError};
+
 /// TCP and TLS.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 /// Request and whole answer.
@@ -24,6 +26,8 @@ const BODY_MAX_BYTES: usize = 1024 * 1024;
 pub(crate) enum CallError {
     #[error("connect to \"{host}:{port}\": {error}")]
     Connect { host: String, port: u16, error: std::io::Error },
+    #[error("reach \"{host}:{port}\" through the proxy \"{proxy}\": {error}")]
+    Proxy { host: String, port: u16, proxy: String, error: ProxyError },
     #[error("connect to \"{host}:{port}\": no answer within {} s", CONNECT_TIME_MAX.as_secs())]
     ConnectTime { host: String, port: u16 },
     #[error("speak TLS with \"{host}:{port}\": {error}")]
@@ -34,19 +38,25 @@ pub(crate) enum CallError {
     CallTime { path: String },
 }
 
-/// Opens a TLS connection.
+/// Opens a TLS connection, through a proxy when there is one on this way.
 pub(crate) async fn connect(
     host: &str,
     port: u16,
     name: ServerName<'static>,
     tls: &Arc<ClientConfig>,
+    proxies: &Proxies,
 ) -> Result<TlsStream<TcpStream>, CallError> {
     let owned = || host.to_owned();
     let connecting = async {
-        let tcp = TcpStream::connect((host, port))
-            .await
-            .and_then(|tcp| tcp.set_nodelay(true).map(|()| tcp))
-            .map_err(|error| CallError::Connect { host: owned(), port, error })?;
+        let failed = |error| CallError::Connect { host: owned(), port, error };
+        let tcp = match proxies.towards(host, port) {
+            None => TcpStream::connect((host, port)).await.map_err(failed)?,
+            Some(proxy) => proxy.connect(host, port).await.map_err(|error| {
+                let (host, proxy) = (owned(), proxy.to_string());
+                CallError::Proxy { host, port, proxy, error }
+            })?,
+        };
+        tcp.set_nodelay(true).map_err(failed)?;
         let connector = TlsConnector::from(tls.clone());
         let connected = connector.connect(name, tcp).await;
         connected.map_err(|error| CallError::Tls { host: owned(), port, error })

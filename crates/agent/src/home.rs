@@ -18,6 +18,7 @@ use tunnel::{Address, ApiCredential, CredentialReport};
 use crate::call::{CallError, call, connect};
 use crate::error_chain::error_chain;
 use crate::kubeconfig::{Context, KubeconfigError};
+use crate::proxy::Proxies;
 use crate::server_url::ServerUrl;
 use crate::settings::service_account_dir;
 use crate::trust::{client_config, provider, roots_from_pem};
@@ -264,7 +265,9 @@ impl Home {
             failed(CallError::Http { path: path.to_owned(), error: error.into() })
         })?;
         let (host, port) = (self.address.host(), self.address.port());
-        let io = connect(host, port, self.name.clone(), &tls).await.map_err(failed)?;
+        let io = connect(host, port, self.name.clone(), &tls, &Proxies::default())
+            .await
+            .map_err(failed)?;
         let (status, body) = call(io, &self.address.to_string(), request).await.map_err(failed)?;
         let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
         if status.is_success() {

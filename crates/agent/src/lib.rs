@@ -15,6 +15,7 @@ mod error_chain;
 mod home;
 mod identity;
 mod kubeconfig;
+mod proxy;
 mod run;
 mod server_url;
 mod settings;

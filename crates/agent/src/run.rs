@@ -22,6 +22,7 @@ use crate::call::{CallError, connect};
 use crate::error_chain::error_chain;
 use crate::home::Home;
 use crate::identity::Identity;
+use crate::proxy::Proxies;
 use crate::settings::{Settings, credentials_dir};
 use crate::standing::{self, Standing};
 use crate::trust::{TrustError, establish};
@@ -96,7 +97,8 @@ async fn run(command: AgentCommand) -> anyhow::Result<()> {
 }
 
 async fn run_cluster(args: ClusterArgs) -> anyhow::Result<()> {
-    let settings = Settings::resolve(&args.server, &credentials_dir())?;
+    let settings =
+        Settings::resolve(&args.server, &credentials_dir(), Proxies::from_environment())?;
     let home = match &args.kubeconfig {
         Some(path) => Home::from_kubeconfig(path)?,
         None => Home::in_cluster()?,
@@ -256,7 +258,7 @@ impl Agent {
 
     /// One try to get a session.
     async fn attempt(&mut self) -> Result<Established, AttemptError> {
-        let server = &self.settings.server;
+        let (server, proxies) = (&self.settings.server, &self.settings.proxies);
         if self.identity.is_none() {
             self.identity = Some(Identity::load(&self.home).await?);
         }
@@ -264,12 +266,12 @@ impl Agent {
         let tls = match &self.tls {
             Some(tls) => tls.clone(),
             None => {
-                let tls = establish(server, self.settings.ca_checksum.as_deref()).await?;
+                let tls = establish(server, self.settings.ca_checksum.as_deref(), proxies).await?;
                 self.tls.insert(tls).clone()
             }
         };
         let name = server.tls_name().expect("checked when parsed");
-        let connected = connect(server.host(), server.port(), name, &tls).await;
+        let connected = connect(server.host(), server.port(), name, &tls, proxies).await;
         if matches!(connected, Err(CallError::Tls { .. })) {
             // The server's CA may be a new one; ask again next time.
             self.tls = None;

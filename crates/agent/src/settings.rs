@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use tunnel::RegistrationToken;
 
 use crate::args::ServerArgs;
+use crate::proxy::{Proxies, ProxyUrlError};
 use crate::server_url::ServerUrl;
 
 /// Where the manifest mounts the Secret with `url` and `token`.
@@ -25,6 +26,7 @@ pub(crate) struct Settings {
     pub(crate) token: Option<RegistrationToken>,
     /// Lower case. None: trust the system's CAs.
     pub(crate) ca_checksum: Option<String>,
+    pub(crate) proxies: Proxies,
 }
 
 /// Everything that is wrong, at once.
@@ -44,7 +46,11 @@ pub(crate) fn service_account_dir() -> PathBuf {
 }
 
 impl Settings {
-    pub(crate) fn resolve(args: &ServerArgs, credentials: &Path) -> Result<Self, SettingsError> {
+    pub(crate) fn resolve(
+        args: &ServerArgs,
+        credentials: &Path,
+        proxies: Result<Proxies, ProxyUrlError>,
+    ) -> Result<Self, SettingsError> {
         let mut problems = Vec::new();
         let given = |flag: &Option<String>| {
             flag.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
@@ -83,8 +89,12 @@ impl Settings {
                  not \"{checksum}\""
             ));
         }
+        let proxies = proxies.unwrap_or_else(|error| {
+            problems.push(error.to_string());
+            Proxies::default()
+        });
         match server {
-            Some(server) if problems.is_empty() => Ok(Self { server, token, ca_checksum }),
+            Some(server) if problems.is_empty() => Ok(Self { server, token, ca_checksum, proxies }),
             _ => Err(SettingsError { problems }),
         }
     }

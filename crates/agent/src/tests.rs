@@ -1,5 +1,6 @@
 //! The agent between a server and an API server, both on loopback with TLS.
 
+mod proxy;
 mod session;
 mod settings;
 mod standing;

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::call::{CallError, call, connect};
+use crate::proxy::Proxies;
 use crate::server_url::ServerUrl;
 
 const CACERTS_PATH: &str = "/v3/settings/cacerts";
@@ -75,10 +76,11 @@ pub(crate) fn roots_from_pem(pem: &str) -> Result<RootCertStore, String> {
 pub(crate) async fn establish(
     server: &ServerUrl,
     ca_checksum: Option<&str>,
+    proxies: &Proxies,
 ) -> Result<Arc<ClientConfig>, TrustError> {
     let roots = match ca_checksum {
         Some(expected) => {
-            let pem = fetch_ca(server, expected).await?;
+            let pem = fetch_ca(server, expected, proxies).await?;
             roots_from_pem(&pem).map_err(TrustError::Malformed)?
         }
         None => system_roots()?,
@@ -94,7 +96,11 @@ fn system_roots() -> Result<RootCertStore, TrustError> {
     if roots.is_empty() { Err(TrustError::NoSystemRoots) } else { Ok(roots) }
 }
 
-async fn fetch_ca(server: &ServerUrl, expected: &str) -> Result<String, TrustError> {
+async fn fetch_ca(
+    server: &ServerUrl,
+    expected: &str,
+    proxies: &Proxies,
+) -> Result<String, TrustError> {
     #[derive(Deserialize)]
     struct Setting {
         #[serde(default)]
@@ -102,7 +108,9 @@ async fn fetch_ca(server: &ServerUrl, expected: &str) -> Result<String, TrustErr
     }
     let name = server.tls_name().expect("checked when parsed");
     let tls = Arc::new(unverified());
-    let io = connect(server.host(), server.port(), name, &tls).await.map_err(TrustError::Fetch)?;
+    let io = connect(server.host(), server.port(), name, &tls, proxies)
+        .await
+        .map_err(TrustError::Fetch)?;
     let request = Request::get(CACERTS_PATH)
         .header("accept", "application/json")
         .body(Full::<Bytes>::default())

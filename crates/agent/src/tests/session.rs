@@ -138,7 +138,7 @@ async fn a_wrong_checksum_is_told_with_both_and_nothing_is_sent() {
     let server = Server::start().await;
     let wrong = "0".repeat(64);
     let settings = server.settings("t");
-    let error = establish(&settings.server, Some(&wrong)).await.unwrap_err();
+    let error = establish(&settings.server, Some(&wrong), &settings.proxies).await.unwrap_err();
     let right = settings.ca_checksum.unwrap();
     assert!(matches!(error, TrustError::Checksum { .. }) && error.is_final());
     let text = error.to_string();
@@ -154,7 +154,8 @@ async fn a_server_that_is_not_there_is_tried_again_soon() {
         let server = Server::start().await;
         server.settings("t")
     };
-    let error = establish(&settings.server, settings.ca_checksum.as_deref()).await.unwrap_err();
+    let checksum = settings.ca_checksum.as_deref();
+    let error = establish(&settings.server, checksum, &settings.proxies).await.unwrap_err();
     assert_eq!(AttemptError::from(error).next(), Next::Soon);
 }
 

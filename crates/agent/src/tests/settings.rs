@@ -8,6 +8,7 @@ use tunnel::CredentialReport;
 use crate::args::ServerArgs;
 use crate::home::Home;
 use crate::kubeconfig::{Context, KubeconfigError};
+use crate::proxy::Proxies;
 use crate::server_url::ServerUrl;
 use crate::settings::Settings;
 use crate::trust::ca_checksum;
@@ -22,13 +23,14 @@ fn what_is_not_given_comes_from_the_mounted_credentials() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("url"), "https://mounted:8443\n").unwrap();
     std::fs::write(directory.path().join("token"), "mounted-token\n").unwrap();
-    let settings = Settings::resolve(&args("", "", ""), directory.path()).unwrap();
+    let settings =
+        Settings::resolve(&args("", "", ""), directory.path(), Ok(Proxies::default())).unwrap();
     assert_eq!(settings.server.to_string(), "https://mounted:8443");
     assert_eq!(settings.token.unwrap().reveal(), "mounted-token");
     assert_eq!(settings.ca_checksum, None);
     let checksum = "AB".repeat(32);
     let given = args("https://given/ignored?x", "given-token", &checksum);
-    let settings = Settings::resolve(&given, directory.path()).unwrap();
+    let settings = Settings::resolve(&given, directory.path(), Ok(Proxies::default())).unwrap();
     assert_eq!(settings.server.to_string(), "https://given");
     assert_eq!(settings.token.unwrap().reveal(), "given-token");
     assert_eq!(settings.ca_checksum, Some(checksum.to_lowercase()));
@@ -37,9 +39,11 @@ fn what_is_not_given_comes_from_the_mounted_credentials() {
 #[test]
 fn all_problems_are_told_at_once() {
     let nowhere = Path::new("/nonexistent");
-    let error = Settings::resolve(&args("http://x", "two words", "12"), nowhere).unwrap_err();
+    let error =
+        Settings::resolve(&args("http://x", "two words", "12"), nowhere, Ok(Proxies::default()))
+            .unwrap_err();
     assert_eq!(error.problems.len(), 3, "{error}");
-    let error = Settings::resolve(&args("", "", ""), nowhere).unwrap_err();
+    let error = Settings::resolve(&args("", "", ""), nowhere, Ok(Proxies::default())).unwrap_err();
     assert!(error.to_string().contains("give --server or CATTLE_SERVER"), "{error}");
     assert!(!format!("{:?}", args("x", "geheim", "")).contains("geheim"));
 }

@@ -27,21 +27,25 @@ use tunnel::{
 };
 
 use crate::home::Home;
+use crate::proxy::Proxies;
 use crate::run::{Agent, AttemptError};
 use crate::server_url::ServerUrl;
 use crate::settings::Settings;
 use crate::standing::Standing;
 use crate::trust::{ca_checksum, provider};
 
-/// A certificate for 127.0.0.1 that is its own CA, and how to serve with it.
+/// Where everything here listens.
+const LOOPBACK: &str = "127.0.0.1";
+
+/// A certificate for one name that is its own CA, and how to serve with it.
 pub struct Certificate {
     pub pem: String,
     pub acceptor: TlsAcceptor,
 }
 
 impl Certificate {
-    pub fn new() -> Self {
-        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    pub fn new(name: &str) -> Self {
+        let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let config = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
@@ -94,7 +98,7 @@ pub struct HomeApi {
 
 impl HomeApi {
     pub async fn start() -> Self {
-        let certificate = Certificate::new();
+        let certificate = Certificate::new(LOOPBACK);
         let secrets = Arc::<Mutex<HashMap<String, Value>>>::default();
         let kept = secrets.clone();
         let (port, task) = listen(certificate.acceptor, move |request| {
@@ -238,7 +242,12 @@ pub struct Server {
 
 impl Server {
     pub async fn start() -> Self {
-        let certificate = Certificate::new();
+        Self::named(LOOPBACK).await
+    }
+
+    /// One whose certificate is for `name`.
+    pub async fn named(name: &str) -> Self {
+        let certificate = Certificate::new(name);
         let registrar = Arc::<MemoryRegistrar>::default();
         let sessions = Sessions::new();
         let ca_pem = certificate.pem.clone();
@@ -257,6 +266,10 @@ impl Server {
         Self { registrar, sessions, ca_pem, port, task }
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     pub fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
     }
@@ -266,6 +279,7 @@ impl Server {
             server: ServerUrl::parse(&self.url()).unwrap(),
             token: RegistrationToken::new(token),
             ca_checksum: Some(ca_checksum(&self.ca_pem)),
+            proxies: Proxies::default(),
         }
     }
 }
