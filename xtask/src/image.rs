@@ -1,8 +1,9 @@
 //! `cargo xtask image`: the agent image, as a file that needs no registry and no daemon to make.
 //!
 //! The image holds one static binary and the certificate authorities of public servers: no shell,
-//! no users, no libraries. The same sources give the same bytes. [`binary`] builds the agent and
-//! checks that it needs nothing else, [`layer`] makes the file system, [`archive`] the image.
+//! no users, no libraries. Nothing of the machine or the moment shall get in, so that the same
+//! sources give the same bytes; `--reproduce` checks that. [`binary`] builds the agent and checks
+//! that it needs nothing else, [`layer`] makes the file system, [`archive`] the image.
 
 mod archive;
 mod binary;

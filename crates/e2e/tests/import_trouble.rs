@@ -1,5 +1,5 @@
 //! Imports that cannot come true because the cluster takes no pod: the command says which step, why,
-//! and what to do. With a node: `node`.
+//! and what to do.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
