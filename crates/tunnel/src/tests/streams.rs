@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::harness::{SECOND, World, echo};
 use super::wait::until;
-use crate::limits::{MESSAGE_MAX_BYTES, STREAMS_PER_SESSION_MAX};
+use crate::limits::{HEARTBEAT_INTERVAL, MESSAGE_MAX_BYTES, STREAMS_PER_SESSION_MAX};
 use crate::wire::Wire;
 use crate::{ApiCredential, CredentialReport, DialError, agent_api};
 
@@ -56,7 +56,11 @@ async fn a_stream_that_was_read_empty_goes_on_when_many_others_shrink_its_window
     for _ in 0..STREAMS_PER_SESSION_MAX - 1 {
         others.push(world.dial("c-1", "echo:1").await.unwrap());
     }
-    tokio::time::sleep(60 * SECOND).await;
+    // Each heartbeat may halve the windows once.
+    for _ in 0..12 {
+        tokio::time::advance(HEARTBEAT_INTERVAL).await;
+        assert_eq!(echo(&mut others[0], b"beat").await, b"beat");
+    }
     let echoed = tokio::time::timeout(60 * SECOND, echo(&mut stream, &block[..50_000])).await;
     assert_eq!(echoed.expect("the stream must not stand still"), block[..50_000]);
 }
