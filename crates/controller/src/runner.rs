@@ -114,6 +114,20 @@ impl Runner {
         self.watch(reflector, |change| [change.key().clone()]);
     }
 
+    /// Adds the key of the object of `own` that has the name of a changed one of `others`, if there is one. Both are
+    /// cluster-scoped.
+    pub fn watch_namesakes<P: Projection, Q: Projection>(
+        &self,
+        own: &Arc<Reflector<P>>,
+        others: &Reflector<Q>,
+    ) {
+        let own = own.clone();
+        self.watch(others, move |change| {
+            let key = Key::cluster_scoped(&change.key().name);
+            own.get(&key).map(|_| key)
+        });
+    }
+
     /// Runs until `stop`, listed in `controllers` under `scope`. Runs under way are dropped then.
     pub async fn run(self, scope: &str, controllers: &Controllers, stop: CancellationToken) {
         controllers.add(scope, self.activity.clone());

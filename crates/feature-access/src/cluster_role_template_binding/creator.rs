@@ -40,11 +40,7 @@ pub async fn run(context: ManagementContext, client: Client) {
     let creator = Creator { client, clusters: clusters.clone(), namespaces: namespaces.clone() };
     let runner = Runner::new(Arc::new(creator));
     runner.watch_own(&clusters);
-    let known = clusters.clone();
-    runner.watch(&namespaces, move |change| {
-        let key = Key::cluster_scoped(&change.key().name);
-        known.get(&key).map(|_| key)
-    });
+    runner.watch_namesakes(&clusters, &namespaces);
     runner.run("", &scope.controllers, scope.stop.clone()).await;
 }
 
