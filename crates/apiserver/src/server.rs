@@ -10,7 +10,7 @@ use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use api_meta::status::Status;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, request};
@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use crate::attributes::{Attributes, Authenticator, Authorizer, Decision, UserInfo};
 use crate::authentication;
 use crate::body::decode::BODY_SIZE_MAX;
-use crate::body::discard::discard;
+use crate::body::read::{ReadError, read};
 use crate::body::respond::{self, Body};
 use crate::handlers;
 use crate::impersonation::{ImpersonatedBy, impersonate};
@@ -42,21 +42,13 @@ pub struct Inbound(UnsyncBoxBody<Bytes, BoxError>);
 
 impl Inbound {
     /// All of it, within the limit.
-    pub async fn read(mut self) -> Result<Bytes, Status> {
-        let mut body = BytesMut::new();
-        while let Some(frame) = self.0.frame().await {
-            let frame = frame.map_err(|error| {
-                Status::bad_request(format!("cannot read the body of the request: {error}"))
-            })?;
-            let Some(data) = frame.data_ref() else { continue };
-            if body.len() + data.len() > BODY_SIZE_MAX {
-                discard(&mut self.0).await;
-                let text = format!("Request entity too large: limit is {BODY_SIZE_MAX} bytes");
-                return Err(Status::too_large(text));
+    pub async fn read(self) -> Result<Bytes, Status> {
+        read(self.0, BODY_SIZE_MAX).await.map_err(|error| match error {
+            ReadError::TooLarge { size_max } => {
+                Status::too_large(format!("Request entity too large: limit is {size_max} bytes"))
             }
-            body.extend_from_slice(data);
-        }
-        Ok(body.freeze())
+            broken @ ReadError::Broken { .. } => Status::bad_request(broken.to_string()),
+        })
     }
 }
 

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
 use api_meta::status::Status;
+use apiserver::body::read::ReadError;
 use apiserver::body::respond::{self, Body};
 use apiserver::serve::PeerAddress;
 use apiserver::{ApiServer, UserInfo};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use cluster_access::proxy::{Caller, Proxy};
 use feature_kit::access::Membership;
 use feature_kit::{AccessResolver, Route};
@@ -367,22 +368,11 @@ fn unauthorized_view(status: &Status) -> Response<Body> {
 }
 
 /// A whole body within a limit.
-async fn read_body(mut body: Incoming, max: usize) -> Result<Bytes, Status> {
-    let mut read = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| {
-            Status::bad_request(format!("cannot read the body of the request: {error}"))
-        })?;
-        let Some(data) = frame.data_ref() else { continue };
-        if read.len() + data.len() > max {
-            apiserver::body::discard::discard(&mut body).await;
-            return Err(Status::too_large(format!(
-                "the body of the request is larger than {max} bytes"
-            )));
-        }
-        read.extend_from_slice(data);
-    }
-    Ok(read.freeze())
+async fn read_body(body: Incoming, size_max: usize) -> Result<Bytes, Status> {
+    apiserver::body::read::read(body, size_max).await.map_err(|error| match error {
+        ReadError::TooLarge { .. } => Status::too_large(error.to_string()),
+        ReadError::Broken { .. } => Status::bad_request(error.to_string()),
+    })
 }
 
 impl tower::Service<Request<Incoming>> for Router {
