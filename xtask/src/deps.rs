@@ -6,6 +6,7 @@
 
 mod chromium;
 mod debian;
+mod packages;
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;

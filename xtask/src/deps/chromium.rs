@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use super::link;
+use super::packages::unpack;
 use crate::process;
 
 const PACKAGE: &str = "chromium";
@@ -39,7 +40,8 @@ fn bring(folder: &Path, starter: &Path) -> Result<()> {
     } else {
         eprintln!("bringing Chromium from the distribution's packages (once; 130 MB)");
         let root = folder.join("root");
-        unpack(folder, &root)?;
+        unpack(&root, download)?;
+        ensure!(root.join(PROGRAM).is_file(), "the package has no {PROGRAM}");
         unpacked_starter(&libraries(&root)?)
     };
     // Written beside it first, so that a starter is always whole.
@@ -62,27 +64,8 @@ fn in_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// Downloads the packages and unpacks them into `root`.
-fn unpack(folder: &Path, root: &Path) -> Result<()> {
-    let archives = folder.join("archives");
-    fs::create_dir_all(archives.join("partial"))?;
-    // Lists may be missing or old on a fresh machine; then they are brought up to date, once.
-    if download(&archives).is_err() {
-        process::succeed(Command::new("apt-get").args(["-qq", "update"]))?;
-        download(&archives)?;
-    }
-    for entry in fs::read_dir(&archives)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|ending| ending == "deb") {
-            process::succeed(Command::new("dpkg-deb").arg("-x").arg(&path).arg(root))?;
-        }
-    }
-    ensure!(root.join(PROGRAM).is_file(), "the package has no {PROGRAM}");
-    fs::remove_dir_all(&archives)?;
-    Ok(())
-}
-
 fn download(archives: &Path) -> Result<()> {
+    fs::create_dir_all(archives.join("partial"))?;
     let cache = format!("Dir::Cache::archives={}", archives.display());
     let mut apt = Command::new("apt-get");
     apt.args(["-qq", "-y", "--download-only", "--no-install-recommends", "-o", &cache]);

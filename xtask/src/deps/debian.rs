@@ -6,12 +6,13 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::forget_others;
-use crate::{fingerprint, process};
+use super::packages::unpack;
+use crate::fingerprint;
 
 /// A container runtime, what pods are plugged together with, and a shell to put into images.
 const PROGRAMS: [&str; 5] =
@@ -61,24 +62,7 @@ pub fn provide(deps: &Path) -> Result<()> {
 
 fn fetch(packages: &[&str], root: &Path) -> Result<()> {
     eprintln!("fetching {} packages of Debian (once)", packages.len());
-    let archives = tempfile::tempdir()?;
-    if !download(packages, archives.path())?.status.success() {
-        // Lists that are missing, or so old that their files are gone.
-        process::succeed(Command::new("apt-get").args(["update", "-qq"]))
-            .context("`apt-get update` needs root")
-            .context(NEEDED)?;
-        let output = download(packages, archives.path())?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            bail!("{NEEDED}; apt-get download says:\n{}", said.trim());
-        }
-    }
-    let mut unpacked = 0;
-    for entry in fs::read_dir(archives.path())? {
-        let path = entry?.path();
-        process::succeed(Command::new("dpkg-deb").arg("-x").arg(&path).arg(root))?;
-        unpacked += 1;
-    }
+    let unpacked = unpack(root, |archives| download(packages, archives)).context(NEEDED)?;
     ensure!(
         unpacked == packages.len(),
         "{unpacked} of {} packages came; remove the `apt-get` cache and try again",
@@ -87,9 +71,13 @@ fn fetch(packages: &[&str], root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn download(packages: &[&str], into: &Path) -> Result<Output> {
+fn download(packages: &[&str], into: &Path) -> Result<()> {
     let mut apt = Command::new("apt-get");
     // Its own unprivileged user could not write into our folder.
     apt.current_dir(into).args(["download", "-qq", "-o", "APT::Sandbox::User=root"]).args(packages);
-    apt.output().context(NEEDED)
+    let output = apt.output()?;
+    if !output.status.success() {
+        bail!("apt-get download says:\n{}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
 }
