@@ -26,6 +26,7 @@ pub mod limits;
 mod liveness;
 mod reader;
 pub mod refusal;
+pub mod relay;
 pub mod serve;
 mod session;
 pub mod sessions;

@@ -28,6 +28,7 @@ use crate::limits::{
     STREAM_IDLE_MAX, STREAMS_PER_SESSION_MAX,
 };
 use crate::liveness::{Heard, RoundTrip, beat};
+use crate::relay::relay;
 use crate::stream::{Slots, Stream, to_io};
 use crate::window::{CONNECTION_WINDOW, STREAM_WINDOW_START, Windows};
 use crate::wire::Wire;
@@ -254,7 +255,7 @@ impl Session {
             };
             let Ok(send) = respond.send_response(Response::new(()), false) else { return };
             let stream = Stream::new(send, request.into_body(), slot);
-            relay(stream, target).await;
+            carry(stream, target).await;
         });
     }
 }
@@ -268,16 +269,10 @@ async fn dial(outbound: &dyn Outbound, address: &Address) -> Result<Box<dyn Io>,
 }
 
 /// Carries bytes both ways until both ends are through, one breaks, or nothing moves any more.
-async fn relay(mut stream: Stream, mut target: Box<dyn Io>) {
+async fn carry(stream: Stream, target: Box<dyn Io>) {
     let moved = stream.moved();
-    let copying = tokio::io::copy_bidirectional_with_sizes(
-        &mut stream,
-        &mut target,
-        RELAY_BUFFER_BYTES,
-        RELAY_BUFFER_BYTES,
-    );
     tokio::select! {
-        _ = copying => {}
+        _ = relay(stream, target, RELAY_BUFFER_BYTES) => {}
         () = idle(&moved, STREAM_IDLE_MAX) => tracing::debug!("closed a stream without traffic"),
     }
 }

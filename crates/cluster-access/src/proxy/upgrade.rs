@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use tokio::io::copy_bidirectional_with_sizes;
+use tunnel::relay::relay;
 
 use super::answer;
 use super::headers::filter_response;
@@ -123,7 +123,7 @@ impl Wanted {
         tokio::spawn(async move {
             let relaying = async {
                 let (Ok(client), Ok(downstream)) = tokio::join!(client, downstream) else { return };
-                relay(client, downstream).await;
+                carry(client, downstream).await;
             };
             tokio::select! {
                 () = relaying => {}
@@ -144,12 +144,9 @@ impl Wanted {
     }
 }
 
-/// Both ways until both ends are through; a side that ends is told to the other (half-close). Each
-/// direction holds one buffer, so a slow reader slows its writer.
-async fn relay(client: Upgraded, downstream: Upgraded) {
-    let (mut client, mut downstream) = (TokioIo::new(client), TokioIo::new(downstream));
-    let (up, down) = (RELAY_BUFFER_BYTES, RELAY_BUFFER_BYTES);
-    let relayed = copy_bidirectional_with_sizes(&mut client, &mut downstream, up, down).await;
+async fn carry(client: Upgraded, downstream: Upgraded) {
+    let (client, downstream) = (TokioIo::new(client), TokioIo::new(downstream));
+    let relayed = relay(client, downstream, RELAY_BUFFER_BYTES).await;
     if let Err(error) = relayed {
         tracing::debug!(%error, "an upgraded stream broke");
     }
