@@ -18,6 +18,9 @@ use crate::{process, workspace};
 /// Between the parts of `CARGO_ENCODED_RUSTFLAGS`, which may hold blanks.
 const FLAG_SEPARATOR: &str = "\u{1f}";
 
+/// mimalloc says in its banner when it was compiled.
+const TIMELESS_C: &str = r#"-Wno-builtin-macro-redefined -D__DATE__="then" -D__TIME__="then""#;
+
 /// Called by cargo in place of rustc, below the root.
 const WRAPPER: &str = "target/image/rustc";
 const WRAPPER_TEXT: &str = r#"#!/bin/sh
@@ -87,7 +90,7 @@ pub fn build(target: &str, folder: Option<&Path>) -> Result<Vec<u8>> {
 
 /// Sets what cargo, rustc and C compilers are told beyond the profile.
 ///
-/// Paths of this machine must not get into the binary. The ones for rustc go past cargo, by a
+/// Neither paths of this machine nor the time may get into the binary. The ones for rustc go past cargo, by a
 /// wrapper, because cargo puts a hash of its flags into the names of symbols.
 fn reproducible_and_static(cargo: &mut Command, folder: Option<&Path>) -> Result<()> {
     let home = match std::env::var_os("CARGO_HOME") {
@@ -100,7 +103,7 @@ fn reproducible_and_static(cargo: &mut Command, folder: Option<&Path>) -> Result
     write_wrapper(&wrapper)?;
     cargo.env("RUSTC_WRAPPER", wrapper);
 
-    let mut c = vec![std::env::var_os("CFLAGS").unwrap_or_default()];
+    let mut c = vec![std::env::var_os("CFLAGS").unwrap_or_default(), TIMELESS_C.into()];
     // The most particular last: the last one that fits counts.
     for (place, variable, name) in [
         (home, "DROVER_CARGO", "/cargo"),
