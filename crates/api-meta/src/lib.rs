@@ -11,6 +11,7 @@ pub mod image;
 pub mod labels;
 pub mod metadata;
 pub mod names;
+pub mod number;
 pub mod object;
 pub mod patch;
 pub mod quantity;

@@ -283,16 +283,12 @@ fn owner_text(owner: &Value) -> String {
 fn validate_finalizers(object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let finalizers = object.finalizers();
-    for (index, finalizer) in finalizers.iter().enumerate() {
-        let field = format!("metadata.finalizers[{index}]");
-        let value = Value::from(*finalizer);
-        let problems = names::qualified_name(finalizer);
-        let standard = [FINALIZER_ORPHAN, FINALIZER_FOREGROUND, "kubernetes"];
-        if problems.is_empty() && !finalizer.contains('/') && !standard.contains(finalizer) {
-            let text = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(Cause::invalid(field.clone(), &value, text));
-        }
-        causes.extend(problems.iter().map(|text| Cause::invalid(field.clone(), &value, text)));
+    for finalizer in &finalizers {
+        let problems = names::qualified_name(finalizer).into_iter();
+        causes
+            .extend(problems.map(|text| {
+                Cause::invalid("metadata.finalizers", &Value::from(*finalizer), &text)
+            }));
     }
     if finalizers.contains(&FINALIZER_ORPHAN) && finalizers.contains(&FINALIZER_FOREGROUND) {
         causes.push(Cause::invalid(
@@ -302,6 +298,33 @@ fn validate_finalizers(object: &Value) -> Vec<Cause> {
         ));
     }
     causes
+}
+
+/// Finalizers that are neither known to Kubernetes nor have a prefix.
+pub fn validate_finalizer_names(object: &Value) -> Vec<Cause> {
+    let standard = [FINALIZER_ORPHAN, FINALIZER_FOREGROUND, "kubernetes"];
+    let text = "name is neither a standard finalizer name nor is it fully qualified";
+    let finalizers = object.finalizers();
+    let unknown = finalizers
+        .iter()
+        .enumerate()
+        .filter(|(_, finalizer)| !finalizer.contains('/') && !standard.contains(finalizer));
+    unknown
+        .map(|(index, finalizer)| {
+            let field = format!("metadata.finalizers[{index}]");
+            Cause::invalid(field, &Value::from(*finalizer), text)
+        })
+        .collect()
+}
+
+/// Leaves away the maps and lists that hold nothing, as Kubernetes' encoders do. Idempotent.
+pub fn drop_empty(object: &mut Value) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    metadata.retain(|field, value| match field.as_str() {
+        "labels" | "annotations" => value.as_object().is_some_and(|map| !map.is_empty()),
+        "finalizers" | "ownerReferences" => value.as_array().is_some_and(|list| !list.is_empty()),
+        _ => true,
+    });
 }
 
 /// Drops repeated owner references (same uid, kind, version and name) and says which.

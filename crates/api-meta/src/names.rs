@@ -22,6 +22,10 @@ const SUBDOMAIN_1123: &str = "a lowercase RFC 1123 subdomain must consist of low
     alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character \
     (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const WILDCARD_1123: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must \
+    consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. \
+    '*.example.com', regex used for validation is \
+    '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or \
     '-', start with an alphabetic character, and end with an alphanumeric character (e.g. \
     'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
@@ -115,6 +119,18 @@ pub fn dns1123_subdomain(name: &str) -> Vec<String> {
     }
     if !fits_subdomain(name) {
         problems.push(SUBDOMAIN_1123.to_owned());
+    }
+    problems
+}
+
+/// `*.` and a subdomain.
+pub fn wildcard_dns1123_subdomain(name: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    if name.len() > SUBDOMAIN_LENGTH_MAX {
+        problems.push(too_long(SUBDOMAIN_LENGTH_MAX));
+    }
+    if !name.strip_prefix("*.").is_some_and(fits_subdomain) {
+        problems.push(WILDCARD_1123.to_owned());
     }
     problems
 }

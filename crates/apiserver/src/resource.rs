@@ -123,6 +123,11 @@ impl Resource {
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|sub| sub.name == name)
     }
+    /// Whether finalizers must be well-known names or have a prefix. Later kinds take any.
+    pub fn knows_its_finalizers(&self) -> bool {
+        let takes_any = ["coordination.k8s.io", "apiextensions.k8s.io"];
+        !self.custom && !takes_any.contains(&self.group.as_str())
+    }
     pub fn has_status(&self) -> bool {
         self.subresource("status").is_some()
     }

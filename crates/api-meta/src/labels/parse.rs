@@ -142,16 +142,13 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `(a,b)`; an empty place between commas is the empty value.
+    /// `(a,b)`; an empty place between commas is the empty value, and so is nothing at all.
     fn values(&mut self) -> Result<BTreeSet<String>, SelectorError> {
         let (open, text) = self.next();
         if open != Token::Open {
             return fail(format!("found '{text}', expected: '('"));
         }
         let mut values = BTreeSet::new();
-        if self.take(Token::Close) {
-            return Ok(values);
-        }
         loop {
             values.insert(match self.peek() {
                 (Token::Word, word) => {

@@ -113,6 +113,8 @@ impl Merge<'_> {
                     let merged = self.list(Vec::new(), new, None, order)?;
                     Value::Array(merged)
                 }
+                // There is nothing that a directive could be about.
+                (_, Value::Object(new)) if new.contains_key(PATCH) => Value::Object(Map::new()),
                 (_, new) => without_directives(new),
             };
             self.path.pop();

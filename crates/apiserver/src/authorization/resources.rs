@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api_meta::object::ObjectExt;
+use api_meta::patch::MergeKeys;
 use api_meta::status::{Cause, Status};
 use api_meta::time;
 use futures::future::BoxFuture;
@@ -12,6 +13,8 @@ use super::RBAC_GROUP;
 use super::escalation::EscalationGuard;
 use super::rbac::RbacKind;
 use super::validation::{validate_binding, validate_role};
+use crate::builtin;
+use crate::openapi::builtin_schema;
 use crate::resource::{Backend, Column, NameRule, Resource, Rules};
 use crate::strategy::{Operation, Strategy, Write};
 
@@ -95,11 +98,37 @@ impl RbacStrategy {
     }
 }
 
+impl RbacStrategy {
+    fn schema(&self) -> Option<&'static structural_schema::Schema> {
+        builtin_schema(RBAC_GROUP, "v1", self.kind.kind())
+    }
+}
+
 impl Strategy for RbacStrategy {
     fn default(&self, object: &mut Value) {
-        if !self.kind.is_role() {
+        if self.kind.is_role() {
+            show_no_rules(object);
+        } else {
             default_binding(object);
         }
+    }
+
+    fn prune(&self, object: &mut Value) {
+        if let Some(schema) = self.schema() {
+            schema.prune(object);
+        }
+    }
+
+    fn unknown_fields(&self, object: &Value) -> Vec<String> {
+        self.schema().map(|schema| schema.unknown_fields(object)).unwrap_or_default()
+    }
+
+    fn decode_problem(&self, object: &Value) -> Option<String> {
+        self.schema().and_then(|schema| schema.type_error(object))
+    }
+
+    fn merge_keys(&self) -> Option<&dyn MergeKeys> {
+        Some(builtin::merge_keys(RBAC_GROUP, self.kind.kind()))
     }
 
     fn validate(&self, _write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
@@ -157,7 +186,19 @@ impl Strategy for RbacStrategy {
     }
 }
 
+/// A role always shows its rules; none at all are `null`.
+fn show_no_rules(object: &mut Value) {
+    if object["rules"].as_array().is_none_or(Vec::is_empty) {
+        object["rules"] = Value::Null;
+    }
+}
+
 fn default_binding(object: &mut Value) {
+    if object["subjects"].as_array().is_some_and(Vec::is_empty)
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.remove("subjects");
+    }
     fn fill(place: &mut Value) {
         let absent = place["apiGroup"].as_str().unwrap_or_default().is_empty();
         if let (true, Some(map)) = (absent, place.as_object_mut()) {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 
 use api_meta::status::Status;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 /// Largest request body.
@@ -45,6 +45,57 @@ pub fn yaml(body: &[u8]) -> Result<Decoded, Status> {
         Status::bad_request(format!("the body of the request is not valid YAML: {error}"))
     })?;
     Ok(Decoded { value, duplicates: Vec::new() })
+}
+
+/// Reads the body of a write with `read`; what is no object is refused in the words of Kubernetes' decoder.
+/// `null` is an object without fields.
+pub fn object(
+    body: &[u8],
+    kind: &str,
+    read: impl FnOnce(&[u8]) -> Result<Decoded, Status>,
+) -> Result<Decoded, Status> {
+    let refused = |problem: &str| {
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get \
+             version/kind; json parse error: {problem} ({})",
+            summary(body)
+        ))
+    };
+    // An empty body, too.
+    let is_cut_off = |body| serde_json::from_slice::<IgnoredAny>(body).is_err_and(|e| e.is_eof());
+    let decoded = match read(body) {
+        Err(_) if is_cut_off(body) => return Err(refused("unexpected end of JSON input")),
+        other => other?,
+    };
+    let found = match &decoded.value {
+        Value::Object(_) | Value::Null => return Ok(decoded),
+        Value::Array(_) => "array",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+    };
+    Err(refused(&format!("json: cannot unmarshal {found} into Go value of type {TYPE_META}")))
+}
+
+/// How Go shows the type that it looks for a version and a kind in.
+const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+/// Bytes of a body that are shown in an error.
+const SUMMARY_BYTES: usize = 30;
+
+/// The beginning of a body, as text when it may be an object.
+fn summary(body: &[u8]) -> String {
+    if body.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let shown = &body[..body.len().min(SUMMARY_BYTES)];
+    let mut text = match shown {
+        [b'{', ..] => String::from_utf8_lossy(shown).into_owned(),
+        _ => shown.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    if body.len() > SUMMARY_BYTES {
+        text.push_str(" ...");
+    }
+    text
 }
 
 struct Tree<'a> {

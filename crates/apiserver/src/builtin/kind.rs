@@ -255,6 +255,12 @@ impl Strategy for KindStrategy {
         (self.hooks.default)(object);
     }
 
+    fn prune(&self, object: &mut Value) {
+        if let Some(schema) = self.schema() {
+            schema.prune(object);
+        }
+    }
+
     fn unknown_fields(&self, object: &Value) -> Vec<String> {
         self.schema().map(|schema| schema.unknown_fields(object)).unwrap_or_default()
     }

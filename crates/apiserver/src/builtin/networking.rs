@@ -1,5 +1,6 @@
 //! Ingress, IngressClass, NetworkPolicy.
 
+use api_meta::names;
 use api_meta::status::Cause;
 use serde_json::{Value, json};
 
@@ -8,6 +9,7 @@ use super::fields::{child, each, ensure, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
 
 const GROUP: &str = "networking.k8s.io";
+const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
 
 pub fn ingress() -> Kind {
     Kind {
@@ -46,15 +48,75 @@ fn validate_ingress(object: &Value) -> Vec<Cause> {
         let text = "either `defaultBackend` or `rules` must be specified";
         causes.push(Cause::invalid("spec", &shown, text));
     }
+    causes.extend(validate_backend("spec.defaultBackend", &spec["defaultBackend"]));
     for (index, rule) in items(&spec["rules"]).iter().enumerate() {
+        causes.extend(validate_host(&format!("spec.rules[{index}].host"), str_of(&rule["host"])));
         for (at, path) in items(&rule["http"]["paths"]).iter().enumerate() {
             let field = format!("spec.rules[{index}].http.paths[{at}].pathType");
             let kinds = ["Exact", "ImplementationSpecific", "Prefix"];
+            let place = format!("spec.rules[{index}].http.paths[{at}]");
+            let absolute = ["Exact", "Prefix"].contains(&str_of(&path["pathType"]));
+            if absolute && !str_of(&path["path"]).starts_with('/') {
+                let text = "must be an absolute path";
+                causes.push(Cause::invalid(format!("{place}.path"), &path["path"], text));
+            }
+            causes.extend(validate_backend(&format!("{place}.backend"), &path["backend"]));
             match str_of(&path["pathType"]) {
                 "" => causes.push(Cause::required(field, "pathType must be specified")),
                 kind if kinds.contains(&kind) => {}
                 _ => causes.push(Cause::not_supported(field, &path["pathType"], &kinds)),
             }
+        }
+    }
+    causes
+}
+
+/// A host is a name, or a wildcard for the first part of one.
+fn validate_host(field: &str, host: &str) -> Vec<Cause> {
+    let problems = match host {
+        "" => Vec::new(),
+        host if host.contains('*') => names::wildcard_dns1123_subdomain(host),
+        host => names::dns1123_subdomain(host),
+    };
+    problems.iter().map(|text| Cause::invalid(field, &host.into(), text)).collect()
+}
+
+fn validate_backend(field: &str, backend: &Value) -> Vec<Cause> {
+    let service = &backend["service"];
+    if service.is_null() {
+        return Vec::new();
+    }
+    let mut causes = Vec::new();
+    let port = &service["port"];
+    let place = format!("{field}.service");
+    match str_of(&service["name"]) {
+        "" => causes.push(Cause::required(format!("{place}.name"), "")),
+        name => {
+            let problems = names::dns1035_label(name);
+            let causes_of = problems.iter();
+            causes.extend(
+                causes_of.map(|text| Cause::invalid(format!("{place}.name"), &name.into(), text)),
+            );
+        }
+    }
+    match (str_of(&port["name"]), port["number"].as_i64().unwrap_or_default()) {
+        ("", 0) => causes.push(Cause::required(field, "port name or number is required")),
+        (name, 0) => {
+            let problems = names::port_name(name);
+            let path = format!("{place}.port.name");
+            causes.extend(
+                problems.iter().map(|text| Cause::invalid(path.clone(), &name.into(), text)),
+            );
+        }
+        ("", number) => {
+            if !(1..=65535).contains(&number) {
+                let path = format!("{place}.port.number");
+                causes.push(Cause::invalid(path, &number.into(), PORT_RANGE));
+            }
+        }
+        _ => {
+            let text = "cannot set both port name & port number";
+            causes.push(Cause::invalid(field, backend, text));
         }
     }
     causes
@@ -135,6 +197,7 @@ pub fn network_policy() -> Kind {
                     });
                 }
             },
+            validate: |_, object, _| validate_policy(object),
             cells: |object, now| {
                 let selector = cells::selector(&object["spec"]["podSelector"]);
                 vec![cells::name(object), selector, cells::age(object, now)]
@@ -143,4 +206,31 @@ pub fn network_policy() -> Kind {
         },
         ..Kind::new(GROUP, "networkpolicies", "networkpolicy", "NetworkPolicy").counted()
     }
+}
+
+fn validate_policy(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for direction in ["ingress", "egress"] {
+        for (index, rule) in items(&object["spec"][direction]).iter().enumerate() {
+            for (at, port) in items(&rule["ports"]).iter().enumerate() {
+                let field = format!("spec.{direction}[{index}].ports[{at}].port");
+                match &port["port"] {
+                    Value::Number(number)
+                        if !(1..=65535).contains(&number.as_i64().unwrap_or(0)) =>
+                    {
+                        causes.push(Cause::invalid(field, &port["port"], PORT_RANGE));
+                    }
+                    Value::String(name) => {
+                        let problems = names::port_name(name);
+                        let shown = Value::from(name.as_str());
+                        causes.extend(
+                            problems.iter().map(|text| Cause::invalid(field.clone(), &shown, text)),
+                        );
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    causes
 }

@@ -1,15 +1,18 @@
 //! Limits and priorities: PodDisruptionBudget, ResourceQuota, LimitRange, PriorityClass,
 //! RuntimeClass. They are stored and shown; nothing enforces them here.
 
+use api_meta::quantity::Quantity;
 use api_meta::status::Cause;
 use serde_json::Value;
 
 use super::cells::{self, number};
-use super::fields::{Object, each, ensure, map, preset, str_of, text};
+use super::fields::{Object, each, ensure, items, map, preset, str_of, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
 
 const SYSTEM_PREFIX: &str = "system-";
+/// Above are the classes of the system.
+const USER_PRIORITY_MAX: i64 = 1_000_000_000;
 const SYSTEM_CLASSES: &[&str] = &["system-cluster-critical", "system-node-critical"];
 
 pub fn pod_disruption_budget() -> Kind {
@@ -122,6 +125,7 @@ pub fn limit_range() -> Kind {
                 }
             },
             decode_problem: |object| quantity_problem(&object["spec"]),
+            validate: |_, object, _| validate_limits(object),
             cells: |object, _| {
                 vec![cells::name(object), object["metadata"]["creationTimestamp"].clone()]
             },
@@ -150,6 +154,55 @@ fn default_limit(limit: &mut Object) {
     }
 }
 
+/// What the bounds of one resource are compared with, and how a violation is told.
+const LIMIT_ORDER: [(&str, &str, &str); 6] = [
+    ("min", "min value", "max"),
+    ("default", "default limit value", "max"),
+    ("min", "min value", "defaultRequest"),
+    ("defaultRequest", "default request value", "max"),
+    ("min", "min value", "default"),
+    ("defaultRequest", "default request value", "default"),
+];
+
+fn validate_limits(object: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (index, limit) in items(&object["spec"]["limits"]).iter().enumerate() {
+        let mut names: Vec<&String> = ["min", "max", "default", "defaultRequest"]
+            .iter()
+            .filter_map(|field| limit[*field].as_object())
+            .flat_map(|values| values.keys())
+            .collect();
+        names.sort();
+        names.dedup();
+        for name in names {
+            let amount =
+                |field: &str| limit[field][name.as_str()].as_str()?.parse::<Quantity>().ok();
+            for (field, said, bound) in LIMIT_ORDER {
+                let (Some(value), Some(most)) = (amount(field), amount(bound)) else { continue };
+                if value <= most {
+                    continue;
+                }
+                // A minimum above a default is told of the default.
+                let (at, text) = match (field, bound) {
+                    ("min", "defaultRequest") => (
+                        bound,
+                        format!("min value {value} is greater than default request value {most}"),
+                    ),
+                    _ => {
+                        let bound =
+                            if bound == "max" { "max value" } else { "default limit value" };
+                        (field, format!("{said} {value} is greater than {bound} {most}"))
+                    }
+                };
+                let shown = if at == field { &value } else { &most };
+                let path = format!("spec.limits[{index}].{at}[{name}]");
+                causes.push(Cause::invalid(path, &shown.to_string().into(), &text));
+            }
+        }
+    }
+    causes
+}
+
 pub fn priority_class() -> Kind {
     Kind {
         namespaced: false,
@@ -167,7 +220,18 @@ pub fn priority_class() -> Kind {
                     preset(object, "preemptionPolicy", "PreemptLowerPriority");
                 }
             },
-            validate: |write, _, old| {
+            validate: |write, object, old| {
+                if !write.name.starts_with(SYSTEM_PREFIX)
+                    && object["value"].as_i64() > Some(USER_PRIORITY_MAX)
+                {
+                    let text = format!(
+                        "maximum allowed value of a user defined priority is {USER_PRIORITY_MAX}"
+                    );
+                    return vec![Cause::forbidden("value", &text)];
+                }
+                if old.is_some_and(|old| old["value"] != object["value"]) {
+                    return vec![Cause::forbidden("value", "may not be changed in an update.")];
+                }
                 let reserved = old.is_none() && write.name.starts_with(SYSTEM_PREFIX);
                 if !reserved || SYSTEM_CLASSES.contains(&write.name) {
                     return Vec::new();

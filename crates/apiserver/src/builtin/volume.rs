@@ -247,9 +247,19 @@ pub fn storage_class() -> Kind {
                 }
             },
             validate: |_, object, _| {
-                let missing = str_of(&object["provisioner"]).is_empty();
-                let cause = missing.then(|| Cause::required("provisioner", ""));
-                cause.into_iter().collect()
+                let mut causes = Vec::new();
+                if str_of(&object["provisioner"]).is_empty() {
+                    causes.push(Cause::required("provisioner", ""));
+                }
+                for (field, known) in [
+                    ("reclaimPolicy", ["Delete", "Retain"]),
+                    ("volumeBindingMode", ["Immediate", "WaitForFirstConsumer"]),
+                ] {
+                    if !known.contains(&str_of(&object[field])) {
+                        causes.push(Cause::not_supported(field, &object[field], &known));
+                    }
+                }
+                causes
             },
             cells: |object, now| {
                 let annotations = &object["metadata"]["annotations"];

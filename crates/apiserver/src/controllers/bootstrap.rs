@@ -1,5 +1,5 @@
 //! What every cluster has from the start: four namespaces, and in a full one the service of the API
-//! itself.
+//! itself and the priorities of the system.
 
 use std::sync::Arc;
 
@@ -10,6 +10,21 @@ use crate::registry::{Registry, WriteOptions};
 
 /// Namespaces made at the start. All but the last cannot be deleted.
 pub const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// The priorities of the system's own pods.
+const SYSTEM_PRIORITIES: [(&str, i64, &str); 2] = [
+    (
+        "system-cluster-critical",
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another \
+         node if necessary.",
+    ),
+    (
+        "system-node-critical",
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+];
 
 /// Creates what is missing. Harmless when nothing is.
 ///
@@ -32,7 +47,12 @@ pub async fn bootstrap(registry: &Arc<Registry>) -> Result<(), Status> {
             "ports": [{"name": "https", "port": 443, "targetPort": 6443}],
         },
     });
-    create(registry, "", "services", "default", service).await
+    create(registry, "", "services", "default", service).await?;
+    for (name, value, description) in SYSTEM_PRIORITIES {
+        let class = json!({"metadata": {"name": name}, "value": value, "description": description});
+        create(registry, "scheduling.k8s.io", "priorityclasses", "", class).await?;
+    }
+    Ok(())
 }
 
 async fn create(

@@ -2,7 +2,7 @@
 
 use api_meta::status::{Cause, Status, StatusDetails};
 use http::{Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Context, options, present, write};
 use crate::body::negotiate::{self, Offer};
@@ -60,10 +60,7 @@ pub async fn collection(context: &Context<'_>, body: Inbound) -> Result<Response
             Err(status) => return Err(status),
         }
     }
-    let mut metadata = json!({ "resourceVersion": list.revision.to_string() });
-    if let Some(token) = &list.continue_token {
-        metadata["continue"] = token.clone().into();
-    }
+    let metadata = present::list_metadata(&context.resource, &list);
     let value = present::value_list(&context.resource, items, metadata);
     Ok(respond::value(StatusCode::OK, accepted, &value))
 }

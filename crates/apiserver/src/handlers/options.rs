@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use api_meta::fields::FieldSelector;
 use api_meta::labels::LabelSelector;
+use api_meta::number;
 use api_meta::status::{Cause, Status, StatusDetails};
+use serde_json::{Value, json};
 
 use crate::registry::{FieldValidation, ListQuery, Version, WriteOptions};
 use crate::request::Query;
@@ -31,11 +33,17 @@ fn forbidden(field: &str, detail: &str) -> Status {
 fn parse_version(text: &str) -> Result<Option<u64>, Status> {
     match text {
         "" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| {
-            let cause = Cause::invalid("resourceVersion", &text.into(), "must be a number");
-            invalid("ListOptions", vec![cause])
+        text => number::unsigned(text).map(Some).map_err(|problem| {
+            Status::bad_request(format!(
+                "invalid resource version: {}",
+                bad_version(text, &problem)
+            ))
         }),
     }
+}
+
+fn bad_version(text: &str, problem: &str) -> String {
+    format!("resourceVersion: Invalid value: {}: {problem}", Value::from(text))
 }
 
 /// `resourceVersion` of a GET.
@@ -44,24 +52,29 @@ pub fn get_version(query: &Query) -> Result<Version, Status> {
     match text {
         "" => Ok(Version::Latest),
         "0" => Ok(Version::Any),
-        text => text.parse().map(Version::NotOlderThan).map_err(|_| {
-            Status::new(500, "", format!("invalid resource version \"{text}\": not a number"))
-        }),
+        text => number::unsigned(text)
+            .map(Version::NotOlderThan)
+            .map_err(|problem| Status::new(500, "", bad_version(text, &problem))),
     }
+}
+
+/// Both selectors, parsed.
+fn parse_selectors(query: &Query) -> Result<(LabelSelector, FieldSelector), Status> {
+    let labels = LabelSelector::parse(query.text("labelSelector"))
+        .map_err(|error| Status::bad_request(error.to_string()))?;
+    let fields = FieldSelector::parse(query.text("fieldSelector"))
+        .map_err(|error| Status::bad_request(error.to_string()))?;
+    Ok((labels, fields))
+}
+
+fn check_fields(resource: &Resource, fields: &FieldSelector) -> Result<(), Status> {
+    fields.fields().into_iter().try_for_each(|field| check_field(resource, field))
 }
 
 /// Both selectors, checked against what the resource offers.
 pub fn selectors(context: &Context<'_>) -> Result<(LabelSelector, FieldSelector), Status> {
-    let bad = |text: &str, error: &dyn std::fmt::Display| {
-        Status::bad_request(format!("unable to parse requirement of \"{text}\": {error}"))
-    };
-    let text = context.query.text("labelSelector");
-    let labels = LabelSelector::parse(text).map_err(|error| bad(text, &error))?;
-    let text = context.query.text("fieldSelector");
-    let fields = FieldSelector::parse(text).map_err(|error| bad(text, &error))?;
-    for field in fields.fields() {
-        check_field(&context.resource, field)?;
-    }
+    let (labels, fields) = parse_selectors(context.query)?;
+    check_fields(&context.resource, &fields)?;
     Ok((labels, fields))
 }
 
@@ -70,7 +83,7 @@ fn check_field(resource: &Resource, field: &str) -> Result<(), Status> {
         resource.group.is_empty() && matches!(resource.plural.as_str(), "nodes" | "namespaces");
     let known = match field {
         "metadata.name" => true,
-        "metadata.namespace" => !is_cluster_own,
+        "metadata.namespace" => !is_cluster_own && (resource.namespaced || !resource.custom),
         other => resource.selectable_fields.iter().any(|known| known.label == other),
     };
     if known {
@@ -87,18 +100,22 @@ fn check_field(resource: &Resource, field: &str) -> Result<(), Status> {
 /// The options of a list, by the matrix of version, match, limit and continue.
 pub fn list_query(context: &Context<'_>) -> Result<ListQuery, Status> {
     let query = context.query;
-    let (labels, fields) = selectors(context)?;
+    let limit: i64 = integer(query, "limit")?.unwrap_or(0);
+    let (labels, fields) = parse_selectors(query)?;
     if query.get("sendInitialEvents").is_some() {
         let text = "sendInitialEvents is forbidden for list";
         return Err(forbidden("sendInitialEvents", text));
     }
-    let limit: i64 = number(query, "limit")?.unwrap_or(0);
     let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0);
     let continue_token =
         Some(query.text("continue")).filter(|token| !token.is_empty()).map(str::to_owned);
-    let version = parse_version(query.text("resourceVersion"))?;
     let matching = query.text("resourceVersionMatch");
-    check_match(matching, version, continue_token.is_some())?;
+    let causes = check_match(matching, query.text("resourceVersion"), continue_token.is_some());
+    if !causes.is_empty() {
+        return Err(invalid("ListOptions", causes));
+    }
+    let version = parse_version(query.text("resourceVersion"))?;
+    check_fields(&context.resource, &fields)?;
     if continue_token.is_some() && version.is_some_and(|version| version > 0) {
         return Err(Status::bad_request(
             "specifying resource version is not allowed when using continue",
@@ -115,28 +132,32 @@ pub fn list_query(context: &Context<'_>) -> Result<ListQuery, Status> {
     Ok(ListQuery { namespace, labels, fields, version, limit, continue_token })
 }
 
-fn check_match(matching: &str, version: Option<u64>, continued: bool) -> Result<(), Status> {
+fn check_match(matching: &str, version: &str, continued: bool) -> Vec<Cause> {
+    if matching.is_empty() {
+        return Vec::new();
+    }
     let field = "resourceVersionMatch";
+    let mut causes = Vec::new();
+    if continued {
+        let text = "resourceVersionMatch is forbidden when continue is provided";
+        causes.push(Cause::forbidden(field, text));
+    }
+    if version.is_empty() {
+        let text = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+        causes.push(Cause::forbidden(field, text));
+    }
     match matching {
-        "" => Ok(()),
-        "Exact" | "NotOlderThan" if continued => {
-            Err(forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
+        "Exact" if version == "0" => {
+            let text = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            causes.push(Cause::forbidden(field, text));
         }
-        "Exact" | "NotOlderThan" if version.is_none() => Err(forbidden(
-            field,
-            "resourceVersionMatch is forbidden unless resourceVersion is provided",
-        )),
-        "Exact" if version == Some(0) => Err(forbidden(
-            field,
-            "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-        )),
-        "Exact" | "NotOlderThan" => Ok(()),
+        "Exact" | "NotOlderThan" => {}
         other => {
             let supported = ["Exact", "NotOlderThan", ""];
-            let cause = Cause::not_supported(field, &other.into(), &supported);
-            Err(invalid("ListOptions", vec![cause]))
+            causes.push(Cause::not_supported(field, &other.into(), &supported));
         }
     }
+    causes
 }
 
 /// How a watch begins and ends.
@@ -192,19 +213,17 @@ pub fn watch_query(context: &Context<'_>) -> Result<WatchQuery, Status> {
 
 /// Watches without a wish end after 30 to 60 minutes, spread out so that clients do not come back at once.
 fn watch_timeout(query: &Query) -> Result<Duration, Status> {
-    let seconds: i64 = number(query, "timeoutSeconds")?.unwrap_or(0);
+    let seconds: i64 = integer(query, "timeoutSeconds")?.unwrap_or(0);
     match u64::try_from(seconds) {
         Ok(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),
         _ => Ok(Duration::from_secs(rand::random_range(1800..3600))),
     }
 }
 
-fn number(query: &Query, key: &str) -> Result<Option<i64>, Status> {
+fn integer(query: &Query, key: &str) -> Result<Option<i64>, Status> {
     match query.text(key) {
         "" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| {
-            Status::bad_request(format!("the query parameter {key}={text} is not a number"))
-        }),
+        text => number::signed(text).map(Some).map_err(Status::bad_request),
     }
 }
 
@@ -247,28 +266,27 @@ pub fn write_options(context: &Context<'_>, kind: &str) -> Result<WriteOptions, 
 }
 
 fn dry_run(query: &Query, causes: &mut Vec<Cause>) -> bool {
-    let mut all = false;
-    for value in query.all("dryRun").filter(|value| !value.is_empty()) {
-        if value == "All" {
-            all = true;
-        } else {
-            causes.push(Cause::not_supported("dryRun", &value.into(), &["All"]));
-        }
+    let values: Vec<&str> = query.all("dryRun").filter(|value| !value.is_empty()).collect();
+    all_of_dry_run(&values, causes)
+}
+
+/// `All` is the only stage that can be asked for.
+fn all_of_dry_run(values: &[&str], causes: &mut Vec<Cause>) -> bool {
+    if values.iter().any(|value| *value != "All") {
+        causes.push(Cause::not_supported("dryRun", &json!(values), &["All"]));
     }
-    all
+    !values.is_empty()
 }
 
 /// `dryRun` of a delete, from the query or, when there is a body, from it alone.
-pub fn delete_dry_run(query: &Query, body: Option<&serde_json::Value>) -> Result<bool, Status> {
+pub fn delete_dry_run(query: &Query, body: Option<&Value>) -> Result<bool, Status> {
     let mut causes = Vec::new();
     let all = match body {
         None => dry_run(query, &mut causes),
         Some(body) => {
-            let values = body["dryRun"].as_array().cloned().unwrap_or_default();
-            for value in values.iter().filter(|value| *value != "All") {
-                causes.push(Cause::not_supported("dryRun", value, &["All"]));
-            }
-            values.iter().any(|value| value == "All")
+            let values = body["dryRun"].as_array().into_iter().flatten();
+            let values: Vec<&str> = values.filter_map(Value::as_str).collect();
+            all_of_dry_run(&values, &mut causes)
         }
     };
     if causes.is_empty() { Ok(all) } else { Err(invalid("DeleteOptions", causes)) }

@@ -145,8 +145,12 @@ pub fn row(resource: &Resource, object: &Stored, include: IncludeObject, now: i6
     json!({ "cells": cells, "object": object })
 }
 
-fn list_metadata(list: &List) -> Value {
+pub fn list_metadata(resource: &Resource, list: &List) -> Value {
     let mut metadata = json!({ "resourceVersion": list.revision.to_string() });
+    // Lists of custom resources are no typed lists, and show this also when it is empty.
+    if resource.custom {
+        metadata["continue"] = "".into();
+    }
     if let Some(token) = &list.continue_token {
         metadata["continue"] = token.clone().into();
     }
@@ -168,18 +172,20 @@ pub fn list(
         Transform::Table(version) => {
             let include = include_object(query)?;
             let mut table = table_head(resource, version);
-            table["metadata"] = list_metadata(list);
+            table["metadata"] = list_metadata(resource, list);
             let now = unix_now();
             let rows = list.items.iter().map(|object| row(resource, object, include, now));
             table["rows"] = rows.collect::<Vec<_>>().into();
             crate::stored::to_bytes(&table)
         }
-        Transform::PartialObjectMetadataList(version) => {
-            joined("PartialObjectMetadataList", &format!("meta.k8s.io/{version}"), list, |object| {
-                partial_metadata(object, version, true)
-            })
-        }
-        _ => joined(&resource.list_kind, &resource.api_version(), list, |object| {
+        Transform::PartialObjectMetadataList(version) => joined(
+            resource,
+            "PartialObjectMetadataList",
+            &format!("meta.k8s.io/{version}"),
+            list,
+            |object| partial_metadata(object, version, true),
+        ),
+        _ => joined(resource, &resource.list_kind, &resource.api_version(), list, |object| {
             served_bytes(resource, object)
         }),
     };
@@ -192,6 +198,7 @@ pub fn list(
 
 /// A list's JSON from its items' JSON.
 fn joined(
+    resource: &Resource,
     kind: &str,
     api_version: &str,
     list: &List,
@@ -201,7 +208,7 @@ fn joined(
     let mut bytes = BytesMut::with_capacity(size + 256);
     let head = format!(
         "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{},\"items\":[",
-        list_metadata(list)
+        list_metadata(resource, list)
     );
     bytes.put_slice(head.as_bytes());
     for (index, object) in list.items.iter().enumerate() {

@@ -34,9 +34,13 @@ pub async fn read_body(context: &Context<'_>, body: Inbound) -> Result<Option<De
     if bytes.is_empty() {
         return Ok(None);
     }
+    decoded(media, &bytes).map(Some)
+}
+
+fn decoded(media: Option<&str>, bytes: &[u8]) -> Result<Decoded, Status> {
     match media {
-        None | Some("application/json") => decode::json(&bytes).map(Some),
-        Some("application/yaml") => decode::yaml(&bytes).map(Some),
+        None | Some("application/json") => decode::json(bytes),
+        Some("application/yaml") => decode::yaml(bytes),
         Some(_) => Err(Status::unsupported_media_type(MEDIA_TYPES)),
     }
 }
@@ -46,10 +50,17 @@ async fn required_body(context: &Context<'_>, body: Inbound) -> Result<Decoded, 
     Ok(read_body(context, body).await?.unwrap_or(empty))
 }
 
+/// The body of a write, which must be an object. Its type is checked later.
+async fn object_body(context: &Context<'_>, body: Inbound) -> Result<Decoded, Status> {
+    let media = negotiate::content_type(&context.parts.headers);
+    let bytes = body.read().await?;
+    decode::object(&bytes, &context.resource.kind, |bytes| decoded(media, bytes))
+}
+
 pub async fn create(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
     let accepted = accept(context)?;
     let mut options = options::write_options(context, "CreateOptions")?;
-    let decoded = required_body(context, body).await?;
+    let decoded = object_body(context, body).await?;
     options.duplicates = decoded.duplicates;
     let namespace = &context.info.namespace;
     let resource = &context.resource;
@@ -60,7 +71,7 @@ pub async fn create(context: &Context<'_>, body: Inbound) -> Result<Response<Bod
 pub async fn update(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
     let accepted = accept(context)?;
     let mut options = options::write_options(context, "UpdateOptions")?;
-    let decoded = required_body(context, body).await?;
+    let decoded = object_body(context, body).await?;
     options.duplicates = decoded.duplicates;
     let target = target(context);
     let operation = operation(context);
@@ -101,9 +112,13 @@ pub async fn patch(context: &Context<'_>, body: Inbound) -> Result<Response<Body
     let media = patch_media(context, offered)?;
     let mut options = options::write_options(context, "PatchOptions")?;
     options.is_patch = true;
-    let (patch, duplicates) = Patch::decode(media, &body.read().await?)?;
-    options.duplicates = duplicates;
+    // A patch of nothing is told so first, whatever the patch.
+    let decoded = Patch::decode(media, &body.read().await?);
+    if let Ok((_, duplicates)) = &decoded {
+        options.duplicates.clone_from(duplicates);
+    }
     let change = |old: &Value| -> Result<Value, Status> {
+        let (patch, _) = decoded.as_ref().map_err(Status::clone)?;
         let mut new = old.clone();
         patch.apply(&mut new, &*resource.strategy)?;
         if new.is_object() && new["metadata"].is_object() {

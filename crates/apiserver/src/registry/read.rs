@@ -280,7 +280,9 @@ fn encode_token(revision: i64, start: &str) -> String {
 
 /// The revision (`None`: the newest) and the key to go on from, relative to the list's prefix.
 fn decode_token(token: &str) -> Result<(Option<Revision>, String), Status> {
-    let bad = |what: &str| Status::bad_request(format!("continue key is not valid: {what}"));
+    let bad = |what: &str| {
+        Status::bad_request(format!("invalid continue token: continue key is not valid: {what}"))
+    };
     let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| bad(&error.to_string()))?;
     let token: Token = serde_json::from_slice(&bytes).map_err(|error| bad(&error.to_string()))?;
     if token.v != TOKEN_VERSION {

@@ -144,8 +144,17 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Status> {
     }
     match api_meta::metadata::type_problem(object) {
         None => Ok(()),
-        Some(problem) => Err(Status::bad_request(problem)),
+        Some(problem) if resource.custom => Err(Status::bad_request(problem)),
+        Some(problem) => Err(unreadable(resource, &problem)),
     }
+}
+
+/// A body that does not fit the kind's type.
+fn unreadable(resource: &Resource, problem: &str) -> Status {
+    let (kind, version) = (&resource.kind, &resource.version);
+    Status::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {kind}: {problem}"
+    ))
 }
 
 /// The namespace of a body follows the path.
@@ -177,10 +186,7 @@ fn check_decodable(
         let cause = Cause::invalid("patch", &shown, &problem);
         return Err(Status::invalid("", "", "", vec![cause]));
     }
-    let (kind, version) = (&resource.kind, &resource.version);
-    Err(Status::bad_request(format!(
-        "{kind} in version \"{version}\" cannot be handled as a {kind}: {problem}"
-    )))
+    Err(unreadable(resource, &problem))
 }
 
 /// Unknown fields and duplicates: an error or warnings. Run before pruning.
@@ -206,11 +212,7 @@ fn check_fields(
         let cause = Cause::invalid("patch", object, &format!("strict decoding error: {list}"));
         return Err(Status::invalid("", "", "", vec![cause]));
     }
-    Err(Status::bad_request(format!(
-        "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {list}",
-        kind = resource.kind,
-        version = resource.version,
-    )))
+    Err(unreadable(resource, &format!("strict decoding error: {list}")))
 }
 
 /// The metadata fields that only the server writes, and that bodies may carry along.

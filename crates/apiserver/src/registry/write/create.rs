@@ -92,7 +92,11 @@ impl Registry {
             plugin.prepare(resource, &write, &mut object, None);
         }
         let mut causes = metadata::validate_name(&object, resource.name_rule);
+        metadata::drop_empty(&mut object);
         causes.extend(metadata::validate(&object, resource.namespaced));
+        if resource.knows_its_finalizers() {
+            causes.extend(metadata::validate_finalizer_names(&object));
+        }
         causes.extend(resource.strategy.validate(&write, &object, None));
         for plugin in self.plugins(resource) {
             causes.extend(plugin.validate(resource, &write, &object, None));

@@ -66,10 +66,16 @@ impl Registry {
             mark(target, delete, &mut marked);
             resource.strategy.prepare(&write, &mut marked, Some(&old));
             let gone = !held(resource, &marked);
-            let outcome = if options.dry_run {
+            let outcome = if options.dry_run && gone {
+                Ok(current.clone())
+            } else if options.dry_run {
                 Ok(unstored(resource, &mut marked, current.revision)?)
             } else if gone {
-                self.storage().delete(&key, current.revision).await.map(|_| current.clone())
+                let deleted = self.storage().delete(&key, current.revision).await;
+                deleted.map(|(revision, _)| match resource.rules.delete_returns_object {
+                    true => Arc::new(current.at_revision(revision)),
+                    false => current.clone(),
+                })
             } else if marked == old {
                 Ok(current.clone())
             } else {
@@ -99,21 +105,22 @@ fn check_preconditions(
     current: &Stored,
 ) -> Result<(), Status> {
     let resource = target.resource;
-    let failed = |what: &str, wanted: &str, found: &str| {
+    let failed = |what: &str, wanted: &str, found: &str, done: &str| {
         let text = format!(
-            "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+            "the {what} in the precondition ({wanted}) does not match the {what} in record \
+             ({found}). The object might have been {done}"
         );
-        Err(Status::conflict("", &resource.kind, target.name, &text))
+        Err(Status::conflict(&resource.group, &resource.kind, target.name, &text))
     };
     if let Some(uid) = &delete.uid
         && **uid != *current.uid
     {
-        return failed("UID", uid, &current.uid);
+        return failed("UID", uid, &current.uid, "deleted and then recreated");
     }
     if let Some(version) = &delete.resource_version
         && *version != current.revision.to_string()
     {
-        return failed("ResourceVersion", version, &current.revision.to_string());
+        return failed("ResourceVersion", version, &current.revision.to_string(), "modified");
     }
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use api_meta::metadata;
 use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
+use api_meta::{metadata, number};
 use serde_json::Value;
 use storage::{Expect, StorageError};
 
@@ -49,22 +49,27 @@ impl Registry {
             _ => {}
         }
         check_namespace(target, &mut body)?;
-        if matches!(body.resource_version(), "" | "0") && !resource.rules.unconditional_update {
-            let cause = Cause::new(
-                "FieldValueInvalid",
-                "metadata.resourceVersion",
-                "Invalid value: 0: must be specified for an update",
-            );
-            let plural = &resource.plural;
-            return Err(Status::invalid(&resource.group, plural, target.name, vec![cause]));
-        }
-        let written = self.modify(target, operation, options, &|_| Ok(body.clone())).await;
+        let unversioned = matches!(body.resource_version(), "" | "0");
+        let change = |_: &Value| {
+            if unversioned && !resource.rules.unconditional_update {
+                let cause = Cause::new(
+                    "FieldValueInvalid",
+                    "metadata.resourceVersion",
+                    "Invalid value: 0: must be specified for an update",
+                );
+                let plural = &resource.plural;
+                return Err(Status::invalid(&resource.group, plural, target.name, vec![cause]));
+            }
+            Ok(body.clone())
+        };
+        let written = self.modify(target, operation, options, &change).await;
         match written {
             Err(status)
                 if status.code == 404
                     && resource.rules.create_on_update
                     && operation == Operation::Update =>
             {
+                check_creatable(target, &body)?;
                 body.remove_meta("resourceVersion");
                 self.create(resource, target.namespace, body.clone(), options).await
             }
@@ -165,7 +170,11 @@ impl Registry {
             let bump = i64::from(spec_differs(resource, old, new));
             new.set_meta("generation", old.generation() + bump);
         }
+        metadata::drop_empty(new);
         let mut causes = metadata::validate(new, resource.namespaced);
+        if resource.knows_its_finalizers() {
+            causes.extend(metadata::validate_finalizer_names(new));
+        }
         causes.extend(metadata::validate_update(new, old));
         causes.extend(resource.strategy.validate(&write, new, Some(old)));
         for plugin in self.plugins(resource).filter(|_| reviewed) {
@@ -237,6 +246,25 @@ fn check_identity(
         _ => return Err(target.modified()),
     }
     Ok(())
+}
+
+/// What a body that was to replace something must not ask for when there is nothing.
+fn check_creatable(target: &Target<'_>, body: &Value) -> Result<(), Status> {
+    if !body.resource_version().is_empty() {
+        number::unsigned(body.resource_version())
+            .map_err(|problem| Status::new(500, "", problem))?;
+    }
+    if body.uid().is_empty() {
+        return Ok(());
+    }
+    let resource = target.resource;
+    let key = resource.key(target.namespace, target.name).unwrap_or_default();
+    let text = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
+         Precondition failed: UID in precondition: {}, UID in object meta: ",
+        body.uid()
+    );
+    Err(Status::conflict(&resource.group, &resource.plural, target.name, &text))
 }
 
 /// Fills what a body may leave out and the server keeps.
