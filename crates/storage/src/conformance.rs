@@ -74,6 +74,7 @@ macro_rules! conformance_tests {
             expiry: a_later_put_clears_the_expiry,
             expiry: a_later_put_replaces_the_expiry,
             expiry: a_deleted_key_does_not_expire,
+            expiry: what_is_left_is_told,
             model: random_work_agrees_with_the_model,
             model: concurrent_work_is_one_history,
         }

@@ -117,6 +117,7 @@ impl Shared {
 /// that were queued, and frees the file; watches end with `Closed`.
 pub struct EmbeddedStorage {
     shared: Arc<Shared>,
+    wall_clock: WallClock,
     threads: Mutex<Vec<JoinHandle<()>>>,
     lock: Mutex<Option<file::FileLock>>,
 }
@@ -141,9 +142,11 @@ impl EmbeddedStorage {
             hub: Hub::new(bounds.newest, config.watch_queue_events_max),
             pool,
         });
+        let wall_clock = Arc::clone(&config.wall_clock);
         let started = Writer::start(connection, &database, bounds, Arc::clone(&shared), config);
         threads.push(started.inspect_err(|_| shared.pool.close())?);
-        Ok(Arc::new(Self { shared, threads: Mutex::new(threads), lock: Mutex::new(Some(lock)) }))
+        let (threads, lock) = (Mutex::new(threads), Mutex::new(Some(lock)));
+        Ok(Arc::new(Self { shared, wall_clock, threads, lock }))
     }
 
     /// Finishes the queued writes, ends the threads and frees the file. Later operations end with
@@ -183,6 +186,13 @@ impl EmbeddedStorage {
         let (response, bounds) = self.shared.pool.read(Cost::Long, job).await?;
         self.shared.set_committed(bounds.newest);
         Ok(response)
+    }
+
+    async fn deadlines(&self) -> Result<Vec<(String, Duration)>, StorageError> {
+        let now = writer::milliseconds((self.wall_clock)());
+        let deadlines = self.shared.pool.read(Cost::Long, read::deadlines).await?;
+        let left = |at: i64| Duration::from_millis(u64::try_from(at - now).unwrap_or_default());
+        Ok(deadlines.into_iter().map(|(key, deadline)| (key, left(deadline))).collect())
     }
 }
 
@@ -244,6 +254,10 @@ impl Storage for EmbeddedStorage {
         after: Revision,
     ) -> BoxFuture<'_, Result<WatchStream, StorageError>> {
         watch::open(Arc::clone(&self.shared), prefix.to_owned(), after).boxed()
+    }
+
+    fn expiring(&self) -> BoxFuture<'_, Result<Vec<(String, Duration)>, StorageError>> {
+        self.deadlines().boxed()
     }
 
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), StorageError>> {

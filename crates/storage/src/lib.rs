@@ -1,11 +1,13 @@
 //! Revisioned key-value storage, shaped like etcd v3: one global revision counter, ranges at a
 //! revision, compare-and-put, watches from a revision, compaction.
 //!
-//! The trait is [`Storage`]; [`embedded`] is the implementation on SQLite. The crate knows nothing
-//! of Kubernetes: keys are strings, values are bytes. Start reading at [`Storage`].
+//! The trait is [`Storage`]; [`embedded`] is the implementation on SQLite, [`etcd`] the one on an
+//! external etcd. The crate knows nothing of Kubernetes: keys are strings, values are bytes. Start
+//! reading at [`Storage`].
 
 pub mod conformance;
 pub mod embedded;
+pub mod etcd;
 #[cfg(test)]
 mod tests;
 
@@ -136,8 +138,8 @@ pub enum StorageError {
     /// The wanted revision has not been reached.
     #[error("revision {wanted} is in the future, the newest is {current}")]
     Future { wanted: Revision, current: Revision },
-    /// The value is above [`VALUE_SIZE_MAX`].
-    #[error("value of {size} bytes is larger than {VALUE_SIZE_MAX} bytes")]
+    /// The value is above [`VALUE_SIZE_MAX`], or above what an external storage is set to take.
+    #[error("value of {size} bytes is larger than the storage takes")]
     TooLarge { size: usize },
     /// The disk is full or the file cannot grow. Reads go on; free space and write again.
     #[error("no space left to write: {reason}")]
@@ -164,7 +166,9 @@ pub const VALUE_SIZE_MAX: usize = 4 * 1024 * 1024;
 ///
 /// All operations may run at once, and none blocks the runtime's threads. Reads are consistent: one
 /// that begins after a write was acknowledged, or after a revision was seen anywhere, is not older
-/// than that. A write that was acknowledged is in the queue of each watch already.
+/// than that. Watches follow: each soon delivers every revision that an answer of this storage
+/// told, with a `Progress` that covers it. Who must have seen a write asks for the
+/// [`revision`](Self::revision) and waits for that.
 ///
 /// Dropping a future before it is ready leaves a write's outcome unknown: all of it happens, or
 /// nothing.
@@ -198,7 +202,7 @@ pub trait Storage: Send + Sync + 'static {
     /// Writes `value` if `expect` holds; ready when the write is durable.
     ///
     /// `ttl`: the key is deleted, with a revision and an event of its own, this long after the
-    /// write (a later put replaces or clears it). Survives a restart.
+    /// write or some seconds later (a later put replaces or clears it). Survives a restart.
     ///
     /// # Errors `Unexpected` carries what was found, `TooLarge` the size; nothing was written, and
     /// no revision used.
@@ -233,6 +237,9 @@ pub trait Storage: Send + Sync + 'static {
         prefix: &str,
         after: Revision,
     ) -> BoxFuture<'_, Result<WatchStream, StorageError>>;
+
+    /// Keys that have a time to live, with what is left of it, in no order.
+    fn expiring(&self) -> BoxFuture<'_, Result<Vec<(String, Duration)>, StorageError>>;
 
     /// Forgets superseded and deleted states before `revision`, in small steps that do not hold up
     /// writers. Ready when done. The state at `revision` and every event above it stay. Compacting

@@ -66,6 +66,19 @@ pub async fn a_deleted_key_does_not_expire(storage: Subject) {
     assert_eq!(get(&storage, "/again").await, Some(again));
 }
 
+/// What is left of a time to live is told, of live keys that have one.
+pub async fn what_is_left_is_told(storage: Subject) {
+    let made = create_expiring(&storage, "/late", LATE).await;
+    let cleared = create_expiring(&storage, "/cleared", LATE).await;
+    update(&storage, &cleared, "stays").await;
+    let removed = create_expiring(&storage, "/removed", LATE).await;
+    remove(&storage, &removed).await;
+    create(&storage, "/stays", "x").await;
+    let told = storage.expiring().await.expect("reads work");
+    assert_eq!(told.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), [&*made.key]);
+    assert!(told[0].1 <= LATE && told[0].1 > LATE - WAIT_MAX, "{told:?}");
+}
+
 /// Waits until a key that was made now is expired: any with an earlier deadline is then gone too.
 async fn expire_another(storage: &Subject) {
     let made = create_expiring(storage, "/another", SOON * 2).await;

@@ -111,6 +111,13 @@ pub(super) fn get(
     Ok((snapshot.at, found, snapshot.bounds))
 }
 
+/// Keys with a deadline, which is in milliseconds since 1970; soonest first.
+pub(super) fn deadlines(connection: &Connection) -> Result<Vec<(String, i64)>, StorageError> {
+    let mut statement = connection.prepare_cached("SELECT key, deadline FROM expiry")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// Live keys of a span in key order, at one revision.
 pub(super) fn range(
     connection: &Connection,

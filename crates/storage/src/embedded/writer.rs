@@ -353,9 +353,12 @@ impl Writer {
     }
 }
 
-/// Milliseconds since 1970 by the configured clock; a clock before 1970 counts as 1970.
 fn wall_clock(config: &EmbeddedConfig) -> i64 {
-    let now: SystemTime = (config.wall_clock)();
+    milliseconds((config.wall_clock)())
+}
+
+/// Since 1970; a time before counts as 1970.
+pub(super) fn milliseconds(now: SystemTime) -> i64 {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
