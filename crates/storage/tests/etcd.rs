@@ -8,6 +8,10 @@ use storage::Storage;
 mod cluster;
 #[path = "etcd/edges.rs"]
 mod edges;
+#[path = "etcd/faults.rs"]
+mod faults;
+#[path = "etcd/history.rs"]
+mod history;
 #[path = "etcd/wait.rs"]
 mod wait;
 
