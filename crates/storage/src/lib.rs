@@ -6,6 +6,7 @@
 //! reading at [`Storage`].
 
 pub mod conformance;
+pub mod copy;
 pub mod embedded;
 pub mod etcd;
 #[cfg(test)]

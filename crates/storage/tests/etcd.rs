@@ -6,6 +6,8 @@ use storage::Storage;
 
 #[path = "etcd/cluster.rs"]
 mod cluster;
+#[path = "etcd/copies.rs"]
+mod copies;
 #[path = "etcd/edges.rs"]
 mod edges;
 #[path = "etcd/faults.rs"]
