@@ -1,4 +1,5 @@
-//! Measures the embedded storage: `storage-bench [SECONDS] [DIRECTORY]`.
+//! Measures the embedded storage: `storage-bench [SECONDS] [DIRECTORY]`; or an etcd, its creates
+//! only: `storage-bench SECONDS etcd://HOST:PORT,…`.
 //!
 //! Prints durable writes per second with their latencies (checkpoints and compaction included), the
 //! file under churn, and lists of 100,000 keys. Build it with `--release`; the directory must be on
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
+use storage::etcd::{EtcdConfig, EtcdStorage};
 use storage::{Expect, RangeRequest, Storage, StorageError, WatchItem};
 
 const WRITERS: usize = 64;
@@ -30,8 +32,11 @@ async fn main() -> Result<(), StorageError> {
     }
     let seconds = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(20);
     let directory = arguments.next().unwrap_or_else(|| "target/storage-bench".to_owned());
-    let directory = Path::new(&directory);
     let duration = Duration::from_secs(seconds);
+    if let Ok(config) = directory.parse::<EtcdConfig>() {
+        return create_in(EtcdStorage::connect(config).await?, duration).await;
+    }
+    let directory = Path::new(&directory);
     create(&directory.join("create.db"), duration).await?;
     churn(&directory.join("churn.db"), duration, 0).await?;
     churn(&directory.join("churn-read.db"), duration, 4).await?;
@@ -46,7 +51,12 @@ fn open(file: &Path) -> Result<Arc<EmbeddedStorage>, StorageError> {
 }
 
 async fn create(file: &Path, duration: Duration) -> Result<(), StorageError> {
-    let storage = open(file)?;
+    create_in(open(file)?, duration).await?;
+    print_files(file);
+    Ok(())
+}
+
+async fn create_in(storage: Arc<dyn Storage>, duration: Duration) -> Result<(), StorageError> {
     let until = Instant::now() + duration;
     let writers = (0..WRITERS).map(|writer| {
         let storage = Arc::clone(&storage);
@@ -65,7 +75,6 @@ async fn create(file: &Path, duration: Duration) -> Result<(), StorageError> {
         })
     });
     report("create", duration, collect(writers).await?);
-    print_files(file);
     Ok(())
 }
 
