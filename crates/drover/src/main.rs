@@ -32,6 +32,8 @@ struct Drover {
 enum Command {
     /// Run the management server
     Server(server::ServerArgs),
+    /// Move between storages
+    Storage(server::store::StorageArgs),
     /// Run the agent of a cluster or a node
     Agent(agent::AgentArgs),
     /// Run simulated clusters
@@ -57,6 +59,10 @@ fn main() -> ExitCode {
     }
     let result = match command {
         Command::Server(args) => run_server(args),
+        Command::Storage(args) => {
+            log("info");
+            runtime().block_on(server::store::run(args))
+        }
         Command::Agent(args) => return agent::main(args),
         Command::Sim(args) => {
             log("info");

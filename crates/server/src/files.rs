@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `pki/` | the authority, the serving certificate, the key of service account tokens |
 //! | `storage/` | the embedded storage |
+//! | `server.lock` | held by the server, when its storage is not here |
 //! | `server.json` | where the running server is |
 //! | `ca.pem` | what clients verify it with |
 //! | `admin.kubeconfig` | everything, for whoever may read this folder |
@@ -51,6 +52,10 @@ impl DataFolder {
 
     pub fn storage(&self) -> PathBuf {
         self.path.join("storage")
+    }
+
+    pub fn server_lock(&self) -> PathBuf {
+        self.path.join("server.lock")
     }
 
     /// Reads the keys, making those that are missing; the serving certificate is renewed when its names changed.

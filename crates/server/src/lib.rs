@@ -15,6 +15,7 @@ mod router;
 pub mod run;
 pub mod settings;
 mod standing;
+pub mod store;
 mod ui;
 
 pub use run::{Server, run};

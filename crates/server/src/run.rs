@@ -17,7 +17,7 @@ use feature_kit::{Clients, ControllerIdentity, Feature, ManagementContext};
 use feature_settings::SettingsConfig;
 use kube::ResourceExt;
 use pki::{ClientCertificatePolicy, ServingCertificate};
-use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
+use storage::Storage;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -33,6 +33,7 @@ use crate::resolver::Resolver;
 use crate::router::{Outbound, Parts, Router};
 use crate::settings::ServerSettings;
 use crate::standing::Standing;
+use crate::store::Store;
 
 /// Pause between looks at the certificate files.
 const CERTIFICATE_LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -49,7 +50,7 @@ pub struct Server {
     stop: CancellationToken,
     tasks: JoinSet<()>,
     running: Running,
-    storage: Arc<EmbeddedStorage>,
+    storage: Store,
 }
 
 /// Runs until `shutdown`, telling people on standard error what they need to know.
@@ -79,11 +80,8 @@ impl Server {
         };
         let keys = folder.keys(&certificate_names(&settings.server_url, address))?;
         let ca_pem = keys.authority.certificate_pem().to_owned();
-        let storage = EmbeddedStorage::open(&folder.storage(), EmbeddedConfig::default())
-            .with_context(|| {
-                format!("cannot open the storage in \"{}\"", settings.data_dir.display())
-            })?;
-        let running = management_api(storage.clone(), &keys).await?;
+        let storage = Store::open_to_serve(&settings.storage, &folder).await?;
+        let running = management_api(storage.storage(), &keys).await?;
         let clients = InProcess(running.server.clone());
         let told = SettingsConfig {
             server_url: url.clone(),
@@ -143,7 +141,7 @@ impl Server {
 }
 
 /// The API that everything else stands on, with the definitions of our kinds.
-async fn management_api(storage: Arc<EmbeddedStorage>, keys: &Keys) -> anyhow::Result<Running> {
+async fn management_api(storage: Arc<dyn Storage>, keys: &Keys) -> anyhow::Result<Running> {
     let running = Assembly {
         storage,
         profile: Profile::Management,

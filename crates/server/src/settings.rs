@@ -9,11 +9,12 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::peer::TrustedProxies;
+use crate::store::{EMBEDDED, StorageAddress};
 
 /// Default of `--listen`.
 const LISTEN: &str = "0.0.0.0:8443";
 /// Default of `--data-dir`.
-const DATA_DIR: &str = "/var/lib/drover";
+pub const DATA_DIR: &str = "/var/lib/drover";
 /// Default of `--agent-image`.
 pub const AGENT_IMAGE: &str = concat!("drover-agent:", env!("CARGO_PKG_VERSION"));
 /// Shortest bootstrap password.
@@ -29,9 +30,18 @@ pub struct ServerArgs {
     /// Address and port of HTTPS; port 0 takes a free one [default: 0.0.0.0:8443]
     #[arg(long, env = "DROVER_LISTEN", value_name = "ADDR:PORT")]
     pub listen: Option<String>,
-    /// `embedded`, or `etcd://host:port,…` [default: embedded]
+    /// `embedded`, or `etcd://host:port,…[/prefix]` [default: embedded]
     #[arg(long, env = "DROVER_STORAGE", value_name = "STORAGE")]
     pub storage: Option<String>,
+    /// Authorities of etcd's members; without it nothing is encrypted
+    #[arg(long, env = "DROVER_STORAGE_CA", value_name = "FILE")]
+    pub storage_ca: Option<PathBuf>,
+    /// Certificate that etcd is shown
+    #[arg(long, env = "DROVER_STORAGE_CERT", value_name = "FILE")]
+    pub storage_cert: Option<PathBuf>,
+    /// Private key of that certificate
+    #[arg(long, env = "DROVER_STORAGE_KEY", value_name = "FILE")]
+    pub storage_key: Option<PathBuf>,
     /// Keep the management API on this existing cluster instead of the embedded one
     #[arg(long, env = "DROVER_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -64,7 +74,8 @@ pub struct ServerArgs {
 pub struct ServerSettings {
     pub data_dir: PathBuf,
     pub listen: SocketAddr,
-    pub storage: String,
+    #[serde(flatten)]
+    pub storage: StorageAddress,
     /// Empty: derived from the address in use.
     pub server_url: String,
     #[serde(serialize_with = "redacted")]
@@ -121,16 +132,13 @@ impl ServerArgs {
                 SocketAddr::from(([0, 0, 0, 0], 0))
             }
         };
-        let storage = self.storage.or(file.storage).unwrap_or_else(|| "embedded".to_owned());
-        match storage.as_str() {
-            "embedded" => {}
-            etcd if etcd.starts_with("etcd://") => problems.push(
-                "storage: etcd is not there yet; leave --storage out to use the embedded one"
-                    .to_owned(),
-            ),
-            other => problems
-                .push(format!("storage: \"{other}\" is neither \"embedded\" nor \"etcd://…\"")),
-        }
+        let storage = StorageAddress {
+            address: self.storage.or(file.storage).unwrap_or_else(|| EMBEDDED.to_owned()),
+            storage_ca: self.storage_ca.or(file.storage_ca),
+            storage_cert: self.storage_cert.or(file.storage_cert),
+            storage_key: self.storage_key.or(file.storage_key),
+        };
+        problems.extend(storage.problems());
         if self.kubeconfig.or(file.kubeconfig).is_some() {
             problems.push(
                 "kubeconfig: keeping the management API on an existing cluster is not there yet; \

@@ -13,7 +13,7 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     let settings = resolve(args, "listen: 127.0.0.1:2\nagent-image: mine:1\n").unwrap();
     assert_eq!(settings.listen.port(), 1);
     assert_eq!(settings.agent_image, "mine:1");
-    assert_eq!(settings.storage, "embedded");
+    assert_eq!(settings.storage.address, "embedded");
 }
 
 #[test]
@@ -31,6 +31,26 @@ fn all_problems_are_told_at_once() {
     let words =
         ["listen", "storage", "server-url", "bootstrap-password", "kubeconfig", "proxy.corp"];
     for word in words {
+        assert!(text.contains(word), "{word} is missing in {text}");
+    }
+}
+
+#[test]
+fn etcd_is_named_with_its_certificates() {
+    let file = "storage: etcd://a,b:1/x\nstorage-ca: ca.pem\n\
+                storage-cert: c.pem\nstorage-key: k.pem\n";
+    let settings = resolve(ServerArgs::default(), file).unwrap();
+    let shown = serde_json::to_value(&settings).unwrap();
+    assert_eq!(shown["storage"], "etcd://a,b:1/x");
+    assert_eq!(shown["storage-key"], "k.pem");
+    let wrong = [
+        ("storage: etcd://\n", "storage: "),
+        ("storage-ca: ca.pem\n", "storage-ca"),
+        ("storage: etcd://a\nstorage-ca: ca.pem\nstorage-key: k.pem\n", "give both"),
+        ("storage: etcd://a\nstorage-cert: c\nstorage-key: k\n", "needs storage-ca"),
+    ];
+    for (file, word) in wrong {
+        let text = resolve(ServerArgs::default(), file).unwrap_err();
         assert!(text.contains(word), "{word} is missing in {text}");
     }
 }
