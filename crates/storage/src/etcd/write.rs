@@ -30,17 +30,32 @@ impl Shared {
             success: vec![op(Request::Put(put)), op(Request::Range(written))],
             failure: vec![op(Request::Range(single(&wire_key)))],
         };
-        let answer = self.client.write(wire::TXN, transaction).await;
-        let answer: wire::TxnResponse = answer.map_err(|error| match error {
-            StorageError::TooLarge { .. } => StorageError::TooLarge { size },
-            other => other,
-        })?;
+        let answer: wire::TxnResponse = match self.client.write(wire::TXN, transaction).await {
+            Err(StorageError::TooLarge { .. }) => return Err(StorageError::TooLarge { size }),
+            Err(error @ StorageError::Full { .. }) => {
+                return Err(self.after_full(key, expect, error).await);
+            }
+            other => other?,
+        };
         if !answer.succeeded {
             return Err(StorageError::Unexpected { current: self.found(&answer) });
         }
         let mut written = self.found(&answer).ok_or_else(|| odd("a put"))?;
         written.value = value;
         Ok(written)
+    }
+
+    /// etcd refuses the write that exceeds its quota, and carries it out all the same; later ones
+    /// it only refuses. Which of them this was can be seen.
+    async fn after_full(&self, key: &str, expect: Expect, error: StorageError) -> StorageError {
+        let expected = match expect {
+            Expect::Absent => None,
+            Expect::Revision(revision) => Some(revision),
+        };
+        match self.get(key, None).await {
+            Ok((_, found)) if found.as_ref().map(|found| found.mod_revision) == expected => error,
+            _ => StorageError::Unknown { reason: error.to_string() },
+        }
     }
 
     pub(super) async fn delete(

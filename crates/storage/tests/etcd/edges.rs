@@ -50,13 +50,20 @@ async fn a_value_above_the_limit_of_etcd_is_too_large() {
 async fn a_full_etcd_says_so_and_is_read_on() {
     let cluster = Cluster::start(1, false, &["--quota-backend-bytes=8000000"]);
     let storage = cluster.connect(cluster.config(0)).await;
-    let value = Bytes::from(vec![1; 1024 * 1024]);
+    let value = Bytes::from(vec![1; 256 * 1024]);
     let mut error = None;
     let mut written = 0;
-    while error.is_none() && written < 30 {
-        let key = format!("/f/{written:02}");
+    // The quota counts what is in the file already, which is some 100 ms ago.
+    while error.is_none() && written < 1000 {
+        let key = format!("/f/{written:03}");
         match storage.put(&key, value.clone(), Expect::Absent, None).await {
             Ok(_) => written += 1,
+            // The write that exceeds the quota is refused and happens.
+            Err(StorageError::Unknown { reason }) => {
+                assert!(reason.contains("space exceeded"), "{reason}");
+                let found = storage.get(&key, None).await.expect("reads go on").1;
+                written += usize::from(found.is_some());
+            }
             Err(refused) => error = Some(refused),
         }
     }
