@@ -24,6 +24,8 @@ pub enum Program {
     KubeProxy,
     /// The command line.
     Kubectl,
+    /// What typed Go clients do.
+    GoClient,
     /// Holds namespaces.
     Pause,
     /// The container runtime.
@@ -52,6 +54,7 @@ impl Program {
             Self::Kubelet => "kubelet",
             Self::KubeProxy => "kube-proxy",
             Self::Kubectl => "kubectl",
+            Self::GoClient => "go-client",
             Self::Pause => "pause",
             Self::Containerd => "containerd",
             Self::Ctr => "ctr",
