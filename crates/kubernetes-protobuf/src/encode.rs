@@ -1,0 +1,90 @@
+//! JSON to protobuf.
+//!
+//! The result is byte for byte what Go makes of the object: fields in the order of their numbers,
+//! maps in the order of their keys, what is no pointer in Go written even when it is empty. Members
+//! that the table does not know are left out. The parser of JSON writes as it reads: there is no
+//! tree in between.
+
+mod element;
+mod message;
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::DeserializeSeed;
+
+use crate::schema::schema;
+use crate::wire::{put_bytes, put_nested};
+use crate::{MAGIC, envelope};
+use message::Body;
+
+/// Why an object cannot be encoded.
+#[derive(Debug, thiserror::Error)]
+pub enum EncodeError {
+    #[error("{api_version} {kind} has no protobuf form; ask for JSON")]
+    UnknownKind { api_version: String, kind: String },
+    #[error("the object does not fit its kind: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Header<'a> {
+    #[serde(borrow, default)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+}
+
+/// Encodes a JSON object as the kind that it names.
+///
+/// # Errors
+/// Its kind has no protobuf form, or it does not fit its kind.
+pub fn encode(json: &[u8]) -> Result<Vec<u8>, EncodeError> {
+    let header: Header<'_> = serde_json::from_slice(json)?;
+    encode_as(&header.api_version, &header.kind, json)
+}
+
+/// Encodes a JSON object whose kind is known, whatever it says itself. Saves reading it twice.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_as(api_version: &str, kind: &str, json: &[u8]) -> Result<Vec<u8>, EncodeError> {
+    let schema = schema();
+    // Some documents of discovery name no version. They are of the first one.
+    let version = if api_version.is_empty() { "v1" } else { api_version };
+    let Some(message) = schema.message_of(version, kind) else {
+        let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
+        return Err(EncodeError::UnknownKind { api_version, kind });
+    };
+    let mut out = Vec::with_capacity(json.len());
+    out.extend_from_slice(&MAGIC);
+    put_nested(&mut out, envelope::TYPE, |out| {
+        put_bytes(out, envelope::TYPE_API_VERSION, api_version.as_bytes());
+        put_bytes(out, envelope::TYPE_KIND, kind.as_bytes());
+    });
+    put_nested(&mut out, envelope::RAW, |out| {
+        let mut parser = serde_json::Deserializer::from_slice(json);
+        Body { schema, message, out }.deserialize(&mut parser)?;
+        parser.end()
+    })?;
+    put_bytes(&mut out, envelope::CONTENT_ENCODING, b"");
+    put_bytes(&mut out, envelope::CONTENT_TYPE, b"");
+    Ok(out)
+}
+
+/// One event of a watch stream: its length in four bytes, its type, and an encoded object.
+#[must_use]
+pub fn watch_frame(event: &str, object: &[u8]) -> Vec<u8> {
+    const LENGTH_SIZE: usize = 4;
+    const TYPE: u32 = 1;
+    const OBJECT: u32 = 2;
+    const RAW: u32 = 1;
+    let mut frame = Vec::with_capacity(object.len() + event.len() + 24);
+    frame.extend_from_slice(&[0; LENGTH_SIZE]);
+    put_bytes(&mut frame, TYPE, event.as_bytes());
+    put_nested(&mut frame, OBJECT, |out| put_bytes(out, RAW, object));
+    let length = u32::try_from(frame.len() - LENGTH_SIZE).expect("an object is far below 4 GiB");
+    frame[..LENGTH_SIZE].copy_from_slice(&length.to_be_bytes());
+    frame
+}

@@ -1,0 +1,131 @@
+//! Objects made from the table, with every field or with some.
+
+use serde_json::{Map, Value, json};
+
+use crate::Kind;
+use crate::schema::{Element, Field, Message, MessageId, Place, Shape, schema};
+
+/// Schemas hold schemas; this many levels of a message inside itself are enough.
+const REPEATS_MAX: usize = 2;
+
+/// Makes objects. What it makes depends on the seed alone.
+pub struct Filler {
+    state: u64,
+    everything: bool,
+    /// The messages that are being filled.
+    within: Vec<*const Message>,
+}
+
+impl Filler {
+    pub fn everything(seed: u64) -> Self {
+        Self { state: seed | 1, everything: true, within: Vec::new() }
+    }
+
+    pub fn some(seed: u64) -> Self {
+        Self { everything: false, ..Self::everything(seed) }
+    }
+
+    pub fn object(&mut self, kind: Kind) -> Value {
+        let api_version = if kind.api_version == "*" { "v1" } else { kind.api_version };
+        let message = schema().message_of(api_version, kind.kind).unwrap();
+        let mut object = Map::new();
+        self.members(message, &mut object);
+        object.insert("apiVersion".to_owned(), api_version.into());
+        object.insert("kind".to_owned(), kind.kind.into());
+        Value::Object(object)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        // xorshift64: any sequence that repeats late will do.
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state % limit
+    }
+
+    fn members(&mut self, message: &'static Message, object: &mut Map<String, Value>) {
+        self.within.push(message);
+        for field in &message.fields {
+            if let (Place::Inlined, Element::Message(inner)) = (field.place, field.element) {
+                self.members(schema().message(inner), object);
+            } else if self.wanted(field) {
+                let value = self.field(field);
+                object.insert(field.name.to_owned(), value);
+            }
+        }
+        self.within.pop();
+    }
+
+    fn wanted(&mut self, field: &Field) -> bool {
+        let inner = match field.element {
+            Element::Message(id)
+            | Element::SchemaOrArray(id)
+            | Element::SchemaOrBool(id)
+            | Element::SchemaOrStrings(id) => schema().message(id),
+            _ => return self.everything || self.below(3) == 0,
+        };
+        let repeats = self.within.iter().filter(|within| std::ptr::eq(**within, inner)).count();
+        repeats < REPEATS_MAX && (self.everything || self.below(3) == 0)
+    }
+
+    fn field(&mut self, field: &Field) -> Value {
+        match field.shape {
+            Shape::Single => self.element(field.element),
+            Shape::List => json!([self.element(field.element), self.element(field.element)]),
+            Shape::Map => {
+                json!({"b": self.element(field.element), "a/ä": self.element(field.element)})
+            }
+        }
+    }
+
+    /// Never what JSON would leave out.
+    fn element(&mut self, element: Element) -> Value {
+        match element {
+            Element::String => {
+                let length = self.below(200);
+                format!("ü\"{}", "x".repeat(usize::try_from(length).unwrap())).into()
+            }
+            Element::Bool => true.into(),
+            Element::Int32 => [1, -1, 1000, i32::MAX, i32::MIN][self.pick(5)].into(),
+            Element::Int64 => [1, -1, 1000, i64::MAX, i64::MIN][self.pick(5)].into(),
+            Element::Double => [json!(1.5), json!(-3), json!(1e300)][self.pick(3)].clone(),
+            Element::Bytes => ["AAEC/w==", "aw=="][self.pick(2)].into(),
+            Element::Any => {
+                [json!({"a": [1, null, {"b": "c"}]}), json!([]), json!("text"), json!(true)]
+                    [self.pick(4)]
+                .clone()
+            }
+            Element::Time => ["2026-01-02T03:04:05Z", "1969-12-31T23:59:59Z"][self.pick(2)].into(),
+            Element::MicroTime => "2026-01-02T03:04:05.123456Z".into(),
+            Element::Quantity => ["1500m", "1Gi"][self.pick(2)].into(),
+            Element::IntOrString => [json!(8080), json!("50%")][self.pick(2)].clone(),
+            Element::Message(id) => self.message(id),
+            Element::SchemaOrBool(id) => match self.pick(2) {
+                0 => true.into(),
+                _ => self.message(id),
+            },
+            Element::SchemaOrArray(id) => match self.pick(2) {
+                0 => json!([self.message(id), self.message(id)]),
+                _ => self.message(id),
+            },
+            Element::SchemaOrStrings(id) => match self.pick(2) {
+                0 => json!(["one", ""]),
+                _ => self.message(id),
+            },
+        }
+    }
+
+    fn pick(&mut self, choices: u64) -> usize {
+        usize::try_from(self.below(choices)).unwrap()
+    }
+
+    fn message(&mut self, id: MessageId) -> Value {
+        let message = schema().message(id);
+        if message.bare {
+            return self.field(&message.fields[0]);
+        }
+        let mut object = Map::new();
+        self.members(message, &mut object);
+        Value::Object(object)
+    }
+}

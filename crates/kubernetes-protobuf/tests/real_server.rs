@@ -1,0 +1,369 @@
+//! Held against a real kube-apiserver: what it answers in one form, transcoded, is what it answers
+//! in the other, for everything that its discovery names.
+
+#![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
+
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use kubernetes_protobuf::{MEDIA_TYPE, decode, encode, encode_as};
+use serde_json::{Value, json};
+use testbed::RealCluster;
+
+struct Server {
+    client: Client,
+}
+
+impl Server {
+    async fn of(cluster: &RealCluster) -> Self {
+        let kubeconfig = Kubeconfig::from_yaml(cluster.kubeconfig()).unwrap();
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+        Self { client: Client::try_from(config).unwrap() }
+    }
+
+    async fn call(&self, method: Method, path: &str, form: &str, body: Vec<u8>) -> (u16, Vec<u8>) {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(ACCEPT, form)
+            .header(CONTENT_TYPE, form)
+            .body(Body::from(body))
+            .unwrap();
+        let response = self.client.send(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes().to_vec();
+        let answered = parts.headers.get(CONTENT_TYPE).map_or("", |value| value.to_str().unwrap());
+        assert!(answered.starts_with(form), "{path} answers {answered}");
+        (parts.status.as_u16(), bytes)
+    }
+
+    async fn json(&self, path: &str) -> Value {
+        let (code, bytes) = self.call(Method::GET, path, "application/json", Vec::new()).await;
+        assert_eq!(code, 200, "{path}");
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    /// Reads in both forms, holds ours against each, and says how many items there were.
+    async fn compare(&self, path: &str) -> usize {
+        let (_, before) = self.call(Method::GET, path, "application/json", Vec::new()).await;
+        let (code, protobuf) = self.call(Method::GET, path, MEDIA_TYPE, Vec::new()).await;
+        let (_, after) = self.call(Method::GET, path, "application/json", Vec::new()).await;
+        if before != after {
+            // It changed in between. Both readings are of one state when nothing did.
+            return Box::pin(self.compare(path)).await;
+        }
+        assert_eq!(code, 200, "{path}");
+        let json: Value = serde_json::from_slice(&before).unwrap();
+        let ours = encode(&before).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
+        assert!(ours == protobuf, "{path}\n{}\n{}", text(&ours), text(&protobuf));
+        let mut decoded = decode(&protobuf, Some(("v1", ""))).unwrap();
+        if json.get("apiVersion").is_none() {
+            // Discovery leaves it out in both forms.
+            decoded.as_object_mut().unwrap().remove("apiVersion");
+        }
+        if json["items"] == json!([]) {
+            // Go itself would say null; its server takes care of lists before it answers.
+            assert_eq!(decoded["items"].take(), Value::Null, "{path}");
+            decoded["items"] = json!([]);
+        }
+        assert_eq!(decoded, json, "{path}: other JSON");
+        json["items"].as_array().map_or(1, Vec::len)
+    }
+}
+
+/// Path and kind of every resource that can be listed.
+async fn listable(server: &Server) -> Vec<(String, String, String)> {
+    let mut versions = vec![("/api/v1".to_owned(), "v1".to_owned())];
+    for group in server.json("/apis").await["groups"].as_array().unwrap() {
+        for version in group["versions"].as_array().unwrap() {
+            let name = version["groupVersion"].as_str().unwrap();
+            versions.push((format!("/apis/{name}"), name.to_owned()));
+        }
+    }
+    let mut all = Vec::new();
+    for (path, version) in versions {
+        for resource in server.json(&path).await["resources"].as_array().unwrap() {
+            // Component statuses are asked for one by one and come in any order.
+            let stored = resource["name"] != "componentstatuses";
+            if stored && resource["verbs"].as_array().unwrap().contains(&json!("list")) {
+                let (plural, kind) = (&resource["name"], &resource["kind"]);
+                let path = format!("{path}/{}", plural.as_str().unwrap());
+                all.push((path, version.clone(), kind.as_str().unwrap().to_owned()));
+            }
+        }
+    }
+    all
+}
+
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn samples() -> Vec<(&'static str, Value)> {
+    let template = json!({
+        "metadata": {"labels": {"app": "a"}},
+        "spec": {
+            "containers": [{
+                "name": "c", "image": "example.invalid/c:1", "args": ["--x", ""],
+                "ports": [{"name": "http", "containerPort": 80}],
+                "env": [{"name": "A", "value": "b"},
+                        {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+                "envFrom": [{"configMapRef": {"name": "m", "optional": true}}],
+                "resources": {"requests": {"cpu": 1, "memory": "0.5Gi"}, "limits": {"cpu": "1500m"}},
+                "livenessProbe": {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 3},
+                "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
+                "securityContext": {"runAsUser": 0, "capabilities": {"drop": ["ALL"]}},
+            }],
+            "volumes": [{"name": "e", "emptyDir": {"sizeLimit": "1Gi"}},
+                        {"name": "p", "projected": {"sources": [{"secret": {"name": "s"}}]}}],
+            "tolerations": [{"operator": "Exists"}],
+        },
+    });
+    let apps = |kind: &str, more: Value| {
+        let mut spec = json!({"selector": {"matchLabels": {"app": "a"}}, "template": template});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "sample"}, "spec": spec})
+    };
+    let named = |api_version: &str, kind: &str, more: Value| {
+        let mut object =
+            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "sample"}});
+        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        object
+    };
+    vec![
+        (
+            "/api/v1/namespaces/default/configmaps",
+            named(
+                "v1",
+                "ConfigMap",
+                json!({"data": {"a": "", "b": "ü"}, "binaryData": {"x": "AP8="}}),
+            ),
+        ),
+        (
+            "/api/v1/namespaces/default/secrets",
+            named("v1", "Secret", json!({"stringData": {"a": "b"}, "immutable": true})),
+        ),
+        ("/api/v1/namespaces/default/pods", named("v1", "Pod", json!({"spec": template["spec"]}))),
+        (
+            "/api/v1/namespaces/default/podtemplates",
+            named("v1", "PodTemplate", json!({"template": template})),
+        ),
+        (
+            "/api/v1/namespaces/default/services",
+            named(
+                "v1",
+                "Service",
+                json!({"spec": {"ports": [{"port": 80, "targetPort": "http"}], "selector": {"app": "a"}}}),
+            ),
+        ),
+        (
+            "/api/v1/namespaces/default/limitranges",
+            named(
+                "v1",
+                "LimitRange",
+                json!({"spec": {"limits": [{"type": "Container", "default": {"cpu": "100m"}}]}}),
+            ),
+        ),
+        (
+            "/api/v1/namespaces/default/resourcequotas",
+            named("v1", "ResourceQuota", json!({"spec": {"hard": {"pods": "10000"}}})),
+        ),
+        (
+            "/api/v1/persistentvolumes",
+            named(
+                "v1",
+                "PersistentVolume",
+                json!({"spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}}),
+            ),
+        ),
+        (
+            "/api/v1/namespaces/default/persistentvolumeclaims",
+            named(
+                "v1",
+                "PersistentVolumeClaim",
+                json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}}}),
+            ),
+        ),
+        (
+            "/api/v1/nodes",
+            named(
+                "v1",
+                "Node",
+                json!({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]},
+            "status": {"capacity": {"cpu": "4"}, "images": [{"names": ["a"], "sizeBytes": 1}]}}),
+            ),
+        ),
+        (
+            "/apis/apps/v1/namespaces/default/deployments",
+            apps(
+                "Deployment",
+                json!({"strategy": {"rollingUpdate": {"maxSurge": "10%", "maxUnavailable": 0}}}),
+            ),
+        ),
+        (
+            "/apis/apps/v1/namespaces/default/statefulsets",
+            apps("StatefulSet", json!({"serviceName": "s"})),
+        ),
+        ("/apis/apps/v1/namespaces/default/daemonsets", apps("DaemonSet", json!({}))),
+        (
+            "/apis/apps/v1/namespaces/default/controllerrevisions",
+            named(
+                "apps/v1",
+                "ControllerRevision",
+                json!({"revision": 3, "data": {"apiVersion": "x/v1", "kind": "Y", "spec": {"b": [1, null], "a": 1.5}}}),
+            ),
+        ),
+        (
+            "/apis/batch/v1/namespaces/default/cronjobs",
+            named(
+                "batch/v1",
+                "CronJob",
+                json!({"spec": {
+            "schedule": "* * * * *", "suspend": true, "jobTemplate": {"spec": {"template": {"spec": {
+                "restartPolicy": "Never", "containers": [{"name": "c", "image": "c"}]}}}}}}),
+            ),
+        ),
+        (
+            "/apis/networking.k8s.io/v1/namespaces/default/ingresses",
+            named(
+                "networking.k8s.io/v1",
+                "Ingress",
+                json!({"spec": {"rules": [{"host": "a.example", "http": {"paths": [{"path": "/", "pathType": "Prefix",
+                "backend": {"service": {"name": "s", "port": {"number": 80}}}}]}}]}}),
+            ),
+        ),
+        (
+            "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
+            named(
+                "networking.k8s.io/v1",
+                "NetworkPolicy",
+                json!({"spec": {"podSelector": {}, "ingress": [{"ports": [{"port": 80}]}]}}),
+            ),
+        ),
+        (
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            named(
+                "policy/v1",
+                "PodDisruptionBudget",
+                json!({"spec": {"minAvailable": "50%", "selector": {"matchLabels": {"app": "none"}}}}),
+            ),
+        ),
+        (
+            "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
+            named(
+                "autoscaling/v2",
+                "HorizontalPodAutoscaler",
+                json!({"spec": {"maxReplicas": 3, "scaleTargetRef":
+                {"apiVersion": "apps/v1", "kind": "Deployment", "name": "sample"}}}),
+            ),
+        ),
+        (
+            "/apis/storage.k8s.io/v1/storageclasses",
+            named(
+                "storage.k8s.io/v1",
+                "StorageClass",
+                json!({"provisioner": "x.example/y", "parameters": {"a": "b"}}),
+            ),
+        ),
+        (
+            "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+            named(
+                "coordination.k8s.io/v1",
+                "Lease",
+                json!({"spec": {"holderIdentity": "h", "renewTime": "2026-01-02T03:04:05.678901Z"}}),
+            ),
+        ),
+        (
+            "/apis/events.k8s.io/v1/namespaces/default/events",
+            named(
+                "events.k8s.io/v1",
+                "Event",
+                json!({"eventTime": "2026-01-02T03:04:05.000001Z", "reason": "R", "action": "A", "type": "Normal",
+                "reportingController": "c.example/d", "reportingInstance": "i",
+                "regarding": {"kind": "Pod", "namespace": "default", "name": "x"}}),
+            ),
+        ),
+        (
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+            named(
+                "admissionregistration.k8s.io/v1",
+                "ValidatingWebhookConfiguration",
+                json!({"webhooks": [{
+                "name": "a.example.org", "clientConfig": {"url": "https://a.example"},
+                "sideEffects": "None", "admissionReviewVersions": ["v1"], "rules": [{"operations": ["CREATE"],
+                "apiGroups": ["none.example"], "apiVersions": ["*"], "resources": ["*"]}]}]}),
+            ),
+        ),
+        (
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": "things.example.org"},
+                "spec": {"group": "example.org", "scope": "Namespaced",
+                    "names": {"plural": "things", "kind": "Thing"},
+                    "versions": [{"name": "v1", "served": true, "storage": true,
+                        "subresources": {"status": {}},
+                        "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                            "list": {"type": "array", "default": [{"a": 1.5}, {}],
+                                "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+                            "map": {"type": "object", "additionalProperties": {"type": "number", "maximum": 1.5}},
+                            "any": {"x-kubernetes-int-or-string": true},
+                            "choice": {"type": "string", "enum": ["a", ""], "default": "a"},
+                        }}}}]},
+            }),
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_forms_of_everything_that_a_real_server_lists_are_one() {
+    let cluster = tokio::task::spawn_blocking(|| RealCluster::start().unwrap()).await.unwrap();
+    let server = Server::of(&cluster).await;
+    for (path, object) in samples() {
+        // Sent in protobuf, read in JSON: the server takes what we make.
+        let form = MEDIA_TYPE;
+        let body = encode(object.to_string().as_bytes()).unwrap();
+        let (code, answer) = server.call(Method::POST, path, form, body).await;
+        let answer = decode(&answer, None).unwrap();
+        assert_eq!(StatusCode::from_u16(code).unwrap(), StatusCode::CREATED, "{path}: {answer}");
+        let name = object["metadata"]["name"].as_str().unwrap();
+        server.compare(&format!("{path}/{name}")).await;
+    }
+    let (mut kinds, mut items) = (0, 0);
+    for (path, api_version, kind) in listable(&server).await {
+        if !kubernetes_protobuf::is_known(&api_version, &kind) {
+            assert!(
+                !api_version.ends_with("/v1") || api_version == "example.org/v1",
+                "{api_version} {kind}"
+            );
+            continue;
+        }
+        kinds += 1;
+        items += server.compare(&path).await;
+    }
+    assert!(kinds > 50 && items > 200, "{kinds} kinds, {items} items");
+    println!("{kinds} kinds, {items} items");
+    statuses(&server).await;
+}
+
+/// Refusals, options of a delete, and subresources have both forms too.
+async fn statuses(server: &Server) {
+    server.compare("/apis/apps/v1/namespaces/default/deployments/sample/scale").await;
+    for path in ["/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1"] {
+        server.compare(path).await;
+    }
+    let missing = "/api/v1/namespaces/default/pods/missing";
+    let (code, json) = server.call(Method::GET, missing, "application/json", Vec::new()).await;
+    let (_, protobuf) = server.call(Method::GET, missing, MEDIA_TYPE, Vec::new()).await;
+    assert_eq!(code, 404);
+    assert_eq!(encode(&json).unwrap(), protobuf);
+    assert_eq!(decode(&protobuf, None).unwrap(), serde_json::from_slice::<Value>(&json).unwrap());
+    let options = json!({"propagationPolicy": "Background", "preconditions": {"uid": "no"}});
+    let body = encode_as("v1", "DeleteOptions", options.to_string().as_bytes()).unwrap();
+    let path = "/api/v1/namespaces/default/configmaps/sample";
+    let (code, answer) = server.call(Method::DELETE, path, MEDIA_TYPE, body).await;
+    assert_eq!((code, &decode(&answer, None).unwrap()["reason"]), (409, &json!("Conflict")));
+}
