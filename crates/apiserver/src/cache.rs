@@ -9,6 +9,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use api_meta::status::Status;
 use bytes::Bytes;
 use parking_lot::RwLock;
 use storage::Revision;
@@ -32,8 +33,13 @@ pub struct CacheEvent {
     /// For a deletion: the last state under the deletion's revision.
     pub current: Arc<Stored>,
     pub deleted: bool,
-    frames: [OnceLock<Bytes>; 3],
+    frames: Frames,
+    /// Made only when somebody watches in protobuf.
+    protobuf: OnceLock<Box<Frames>>,
 }
+
+/// The encoded event, by [`Change`].
+type Frames = [OnceLock<Bytes>; 3];
 
 /// The event type a watcher sees; depends on its selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,22 +71,53 @@ impl CacheEvent {
             (None, Some(previous)) => Arc::new(previous.at_revision(revision)),
             (None, None) => return None,
         };
-        let frames = Default::default();
-        Some(Self { revision, at: Instant::now(), previous, current, deleted, frames })
+        let at = Instant::now();
+        let (frames, protobuf) = Default::default();
+        Some(Self { revision, at, previous, current, deleted, frames, protobuf })
     }
 
     /// The encoded watch frame in the storage version: made once, shared by all watchers.
-    pub fn frame(&self, change: Change, object: &Arc<Stored>) -> Bytes {
-        if Arc::ptr_eq(object, &self.current) {
-            let slot = &self.frames[change as usize];
-            return slot.get_or_init(|| watch_frame(change.as_str(), &object.bytes)).clone();
+    pub fn frame(&self, change: Change, object: &Arc<Stored>, framing: Framing) -> Bytes {
+        if !Arc::ptr_eq(object, &self.current) {
+            return framing.frame(change.as_str(), &object.bytes);
         }
-        watch_frame(change.as_str(), &object.bytes)
+        let frames = match framing {
+            Framing::Json => &self.frames,
+            Framing::Protobuf => self.protobuf.get_or_init(Box::default),
+        };
+        let slot = &frames[change as usize];
+        slot.get_or_init(|| framing.frame(change.as_str(), &object.bytes)).clone()
     }
 }
 
-/// `{"type":…,"object":…}` and a line end.
-pub fn watch_frame(kind: &str, object: &[u8]) -> Bytes {
+/// How the events of a watch are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// `{"type":…,"object":…}` and a line end.
+    Json,
+    /// Length, type and encoded object.
+    Protobuf,
+}
+
+impl Framing {
+    /// One event, of a JSON object.
+    pub fn frame(self, event: &str, object: &[u8]) -> Bytes {
+        match self {
+            Self::Json => json_frame(event, object),
+            Self::Protobuf => match kubernetes_protobuf::encode(object) {
+                Ok(encoded) => kubernetes_protobuf::watch_frame(event, &encoded).into(),
+                Err(error) => {
+                    let status = Status::internal(format!("{error}; watch in JSON")).to_json();
+                    let encoded = kubernetes_protobuf::encode(status.to_string().as_bytes())
+                        .expect("a Status has a protobuf form");
+                    kubernetes_protobuf::watch_frame("ERROR", &encoded).into()
+                }
+            },
+        }
+    }
+}
+
+fn json_frame(kind: &str, object: &[u8]) -> Bytes {
     let mut frame = Vec::with_capacity(object.len() + kind.len() + 24);
     frame.extend_from_slice(b"{\"type\":\"");
     frame.extend_from_slice(kind.as_bytes());

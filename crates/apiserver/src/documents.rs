@@ -12,7 +12,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, request};
 use parking_lot::Mutex;
 
-use crate::body::negotiate::{self, Offer, Transform};
+use crate::body::negotiate::{self, Offer, Transform, Typed};
 use crate::body::respond::{self, Body};
 use crate::discovery::{self, AGGREGATED_MEDIA_TYPE, Absent, Aggregated};
 use crate::openapi::{Document, OpenApi};
@@ -80,7 +80,8 @@ impl Documents {
         query: &Query,
         value: serde_json::Value,
     ) -> Result<Response<Body>, Status> {
-        let accepted = negotiate::accept(&parts.headers, query.get("pretty"), Offer::Plain)?;
+        let accepted =
+            negotiate::accept(&parts.headers, query.get("pretty"), Offer::Plain, Typed::No)?;
         Ok(respond::value(StatusCode::OK, accepted, &value))
     }
 
@@ -103,7 +104,7 @@ impl Documents {
             Err(Absent::Path) => return Ok(respond::not_found()),
             Err(Absent::Version) => return Err(Status::unknown_resource()),
         };
-        let accepted = negotiate::accept(&parts.headers, query.get("pretty"), offer)?;
+        let accepted = negotiate::accept(&parts.headers, query.get("pretty"), offer, Typed::Yes)?;
         if matches!(accepted.transform, Transform::ApiGroupDiscoveryList(_)) {
             return Ok(self.aggregated(&parts.headers, path == "/api"));
         }

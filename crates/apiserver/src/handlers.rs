@@ -12,6 +12,7 @@ use std::sync::Arc;
 use api_meta::status::Status;
 use http::{Response, request};
 
+use crate::body::negotiate::{self, Accepted, Offer, Typed};
 use crate::body::respond::Body;
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo};
@@ -28,6 +29,33 @@ pub struct Context<'a> {
     pub query: &'a Query,
     pub parts: &'a request::Parts,
     pub user: &'a UserInfo,
+}
+
+impl Context<'_> {
+    /// API version and kind of what is sent to and read from this path.
+    fn kind(&self) -> (String, &str) {
+        let subresource = self.resource.subresource(&self.info.subresource);
+        match subresource.and_then(|subresource| subresource.gvk) {
+            Some((group, version, kind)) => (format!("{group}/{version}"), kind),
+            None => (self.resource.api_version(), &self.resource.kind),
+        }
+    }
+
+    fn typed(&self) -> Typed {
+        let subresource = self.resource.subresource(&self.info.subresource);
+        let own = subresource.is_none_or(|subresource| subresource.gvk.is_none());
+        let (api_version, kind) = self.kind();
+        if own && self.resource.custom || !kubernetes_protobuf::is_known(&api_version, kind) {
+            Typed::No
+        } else {
+            Typed::Yes
+        }
+    }
+
+    /// The form of the answer.
+    fn accept(&self, offer: Offer) -> Result<Accepted, Status> {
+        negotiate::accept(&self.parts.headers, self.query.get("pretty"), offer, self.typed())
+    }
 }
 
 /// Answers a resource request.

@@ -21,6 +21,7 @@ use tokio::sync::Semaphore;
 use crate::attributes::{Attributes, Authenticator, Authorizer, Decision, UserInfo};
 use crate::authentication;
 use crate::body::decode::BODY_SIZE_MAX;
+use crate::body::negotiate;
 use crate::body::read::{ReadError, read};
 use crate::body::respond::{self, Body};
 use crate::handlers;
@@ -130,13 +131,15 @@ impl ApiServer {
             .get("audit-id")
             .cloned()
             .unwrap_or_else(|| header(&crate::registry::new_uid()));
+        let form = negotiate::refusal(&parts.headers);
         let answered = std::panic::AssertUnwindSafe(self.answer(parts, body)).catch_unwind().await;
         let mut response = match answered {
             Ok(Ok(response)) => response,
-            Ok(Err(status)) => respond::status(&status),
+            Ok(Err(status)) => respond::refusal(form, &status),
             Err(_) => {
                 tracing::error!("a request handler panicked");
-                respond::status(&Status::internal("the request handler failed; see the server log"))
+                let status = Status::internal("the request handler failed; see the server log");
+                respond::refusal(form, &status)
             }
         };
         response.headers_mut().insert("audit-id", audit_id);
@@ -234,7 +237,8 @@ impl ApiServer {
             handlers::Context { registry, resource: resource.clone(), info, query, parts, user };
         let answer = handlers::handle(context, body).await;
         let Some(warning) = resource.strategy.deprecation() else { return answer };
-        let mut response = answer.unwrap_or_else(|status| respond::status(&status));
+        let form = negotiate::refusal(&parts.headers);
+        let mut response = answer.unwrap_or_else(|status| respond::refusal(form, &status));
         handlers::add_warnings(&mut response, &[warning.to_owned()]);
         Ok(response)
     }

@@ -4,6 +4,8 @@
 
 #[path = "core/custom_resources.rs"]
 mod custom_resources;
+#[path = "core/protobuf.rs"]
+mod protobuf;
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Request bodies to JSON trees: JSON with duplicate keys noticed, and YAML.
+//! Request bodies to JSON trees: JSON with duplicate keys noticed, YAML, and protobuf.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -96,6 +96,16 @@ fn summary(body: &[u8]) -> String {
         text.push_str(" ...");
     }
     text
+}
+
+/// Reads protobuf. `kind` is the API version and kind of a body that does not name its own.
+pub fn protobuf(body: &[u8], kind: (&str, &str)) -> Result<Decoded, Status> {
+    let value = kubernetes_protobuf::decode(body, Some(kind)).map_err(|error| {
+        let kind = kind.1;
+        let text = format!("the object provided is unrecognized (must be of type {kind}): {error}");
+        Status::bad_request(text)
+    })?;
+    Ok(Decoded { value, duplicates: Vec::new() })
 }
 
 struct Tree<'a> {

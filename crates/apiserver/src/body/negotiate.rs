@@ -5,12 +5,43 @@ use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 
 /// Media types of ordinary bodies, in both directions.
-pub const MEDIA_TYPES: &[&str] = &["application/json", "application/yaml"];
+const MEDIA_TYPES: &[&str] =
+    &["application/json", "application/yaml", kubernetes_protobuf::MEDIA_TYPE];
+/// Media types of watches.
+const WATCH_MEDIA_TYPES: &[&str] =
+    &["application/json;stream=watch", kubernetes_protobuf::WATCH_MEDIA_TYPE];
+
+/// What a path speaks beyond JSON and YAML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Typed {
+    /// Its kind is one of Kubernetes' own, which have a protobuf form.
+    Yes,
+    No,
+}
+
+impl Typed {
+    /// Media types of ordinary bodies, in both directions.
+    pub fn media_types(self) -> &'static [&'static str] {
+        match self {
+            Self::Yes => MEDIA_TYPES,
+            Self::No => &MEDIA_TYPES[..2],
+        }
+    }
+
+    /// Media types of watches.
+    pub fn watch_media_types(self) -> &'static [&'static str] {
+        match self {
+            Self::Yes => WATCH_MEDIA_TYPES,
+            Self::No => &WATCH_MEDIA_TYPES[..1],
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Json,
     Yaml,
+    Protobuf,
 }
 
 impl Format {
@@ -18,6 +49,7 @@ impl Format {
         match self {
             Self::Json => "application/json",
             Self::Yaml => "application/yaml",
+            Self::Protobuf => kubernetes_protobuf::MEDIA_TYPE,
         }
     }
 }
@@ -52,35 +84,63 @@ pub enum Offer {
     Discovery,
 }
 
-/// Picks the first acceptable entry of the `Accept` headers.
-pub fn accept(headers: &HeaderMap, pretty: Option<&str>, offer: Offer) -> Result<Accepted, Status> {
-    let entries = headers
-        .get_all(ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .filter(|entry| !entry.is_empty());
-    let mut any = false;
+/// Picks the first acceptable entry of the `Accept` headers, of those with the highest `q`.
+pub fn accept(
+    headers: &HeaderMap,
+    pretty: Option<&str>,
+    offer: Offer,
+    typed: Typed,
+) -> Result<Accepted, Status> {
+    let entries = entries(headers);
+    let any = !entries.is_empty();
     for entry in entries {
-        any = true;
-        if let Some((format, transform, entry_pretty)) = acceptable(entry, offer) {
+        if let Some((format, transform, entry_pretty)) = acceptable(entry, offer, typed) {
             let pretty = wants_pretty(headers, pretty, entry_pretty);
             return Ok(Accepted { format, transform, pretty });
         }
     }
     if any {
-        return Err(Status::not_acceptable(MEDIA_TYPES));
+        return Err(Status::not_acceptable(typed.media_types()));
     }
     let pretty = wants_pretty(headers, pretty, false);
     Ok(Accepted { format: Format::Json, transform: Transform::None, pretty })
 }
 
-fn acceptable(entry: &str, offer: Offer) -> Option<(Format, Transform, bool)> {
+/// The form of a refusal. It is never transformed, and JSON for those who take nothing that there is.
+pub fn refusal(headers: &HeaderMap) -> Format {
+    let first =
+        entries(headers).into_iter().find_map(|entry| acceptable(entry, Offer::Plain, Typed::Yes));
+    first.map_or(Format::Json, |(format, _, _)| format)
+}
+
+/// The entries of the `Accept` headers, most wanted first.
+fn entries(headers: &HeaderMap) -> Vec<&str> {
+    let mut entries: Vec<&str> = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+        .collect();
+    // Stable: of equals the first counts.
+    entries.sort_by(|one, other| quality(other).total_cmp(&quality(one)));
+    entries
+}
+
+/// The `q` of an entry; 1 when it has none that can be read.
+fn quality(entry: &str) -> f32 {
+    let mut parameters = entry.split(';').skip(1).filter_map(|part| part.trim().split_once('='));
+    let quality = parameters.find(|(key, _)| *key == "q").and_then(|(_, q)| q.parse().ok());
+    quality.filter(|quality: &f32| quality.is_finite()).unwrap_or(1.0)
+}
+
+fn acceptable(entry: &str, offer: Offer, typed: Typed) -> Option<(Format, Transform, bool)> {
     let mut parts = entry.split(';').map(str::trim);
     let format = match parts.next()? {
         "application/json" | "*/*" | "application/*" => Format::Json,
         "application/yaml" => Format::Yaml,
+        kubernetes_protobuf::MEDIA_TYPE => Format::Protobuf,
         _ => return None,
     };
     let (mut target, mut group, mut version, mut pretty) = ("", "", "", false);
@@ -94,7 +154,8 @@ fn acceptable(entry: &str, offer: Offer) -> Option<(Format, Transform, bool)> {
         }
     }
     if target.is_empty() {
-        return Some((format, Transform::None, pretty));
+        let plain = format != Format::Protobuf || typed == Typed::Yes;
+        return plain.then_some((format, Transform::None, pretty));
     }
     let meta_version = match (group, version) {
         ("meta.k8s.io", "v1") => "v1",
@@ -103,12 +164,15 @@ fn acceptable(entry: &str, offer: Offer) -> Option<(Format, Transform, bool)> {
         _ => return None,
     };
     let transform = match (target, offer) {
-        ("Table", Offer::Object | Offer::List) => Transform::Table(meta_version),
+        // Cells have no types, so a Table has no protobuf form.
+        ("Table", Offer::Object | Offer::List) if format != Format::Protobuf => {
+            Transform::Table(meta_version)
+        }
         ("PartialObjectMetadata", Offer::Object) => Transform::PartialObjectMetadata(meta_version),
         ("PartialObjectMetadataList", Offer::List) => {
             Transform::PartialObjectMetadataList(meta_version)
         }
-        ("APIGroupDiscoveryList", Offer::Discovery) => {
+        ("APIGroupDiscoveryList", Offer::Discovery) if format != Format::Protobuf => {
             Transform::ApiGroupDiscoveryList(meta_version)
         }
         _ => return None,

@@ -13,7 +13,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::Value;
 
-use super::negotiate::{Accepted, Format};
+use super::negotiate::{Accepted, Format, Transform};
 
 /// The body of every answer. It never fails; a broken stream just ends.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -61,27 +61,51 @@ pub fn mark(headers: &mut HeaderMap, content_type: &'static str) {
 
 /// A tree in the wanted format.
 pub fn value(code: StatusCode, accepted: Accepted, value: &Value) -> Response<Body> {
-    encoded(code, accepted, encode(accepted, value))
+    answer(code, accepted, encode(accepted, value))
 }
 
 /// JSON bytes in the wanted format; passes them on untouched when that is plain JSON.
 pub fn bytes(code: StatusCode, accepted: Accepted, json: Bytes) -> Response<Body> {
-    if accepted.format == Format::Json && !accepted.pretty {
-        return encoded(code, accepted, json);
+    answer(code, accepted, form(accepted, json))
+}
+
+/// As [`bytes`], compressed when that is worth it and the client accepts it.
+pub fn large(request: &HeaderMap, accepted: Accepted, json: Bytes) -> Response<Body> {
+    match form(accepted, json) {
+        Ok(bytes) => {
+            let response = answer(StatusCode::OK, accepted, Ok(bytes.clone()));
+            maybe_gzip(request, response, bytes)
+        }
+        Err(refused) => status(&refused),
     }
-    let tree: Value = serde_json::from_slice(&json).expect("our own JSON parses");
-    value(code, accepted, &tree)
 }
 
-fn encoded(code: StatusCode, accepted: Accepted, bytes: Bytes) -> Response<Body> {
-    let mut response = Response::new(full(bytes));
-    *response.status_mut() = code;
-    mark(response.headers_mut(), accepted.format.media_type());
-    response
+fn answer(code: StatusCode, accepted: Accepted, bytes: Result<Bytes, Status>) -> Response<Body> {
+    match bytes {
+        Ok(bytes) => {
+            let mut response = Response::new(full(bytes));
+            *response.status_mut() = code;
+            mark(response.headers_mut(), accepted.format.media_type());
+            response
+        }
+        Err(refused) => status(&refused),
+    }
 }
 
-fn encode(accepted: Accepted, value: &Value) -> Bytes {
+/// JSON bytes in another form.
+fn form(accepted: Accepted, json: Bytes) -> Result<Bytes, Status> {
     match accepted.format {
+        Format::Json if !accepted.pretty => Ok(json),
+        Format::Protobuf => protobuf(&json),
+        Format::Json | Format::Yaml => {
+            let tree: Value = serde_json::from_slice(&json).expect("our own JSON parses");
+            encode(accepted, &tree)
+        }
+    }
+}
+
+fn encode(accepted: Accepted, value: &Value) -> Result<Bytes, Status> {
+    Ok(match accepted.format {
         Format::Json if accepted.pretty => {
             let mut text = serde_json::to_vec_pretty(value).expect("a JSON tree serialises");
             text.push(b'\n');
@@ -89,12 +113,25 @@ fn encode(accepted: Accepted, value: &Value) -> Bytes {
         }
         Format::Json => crate::stored::to_bytes(value),
         Format::Yaml => serde_saphyr::to_string(value).expect("a JSON tree serialises").into(),
-    }
+        Format::Protobuf => return protobuf(&crate::stored::to_bytes(value)),
+    })
+}
+
+/// An object that cannot be encoded was stored before its kind was checked as it is now.
+fn protobuf(json: &[u8]) -> Result<Bytes, Status> {
+    let encoded = kubernetes_protobuf::encode(json);
+    encoded.map(Bytes::from).map_err(|error| Status::internal(format!("{error}; ask for JSON")))
 }
 
 pub fn status(status: &Status) -> Response<Body> {
+    refusal(Format::Json, status)
+}
+
+/// A Status in the form that [`negotiate::refusal`](super::negotiate::refusal) picked.
+pub fn refusal(format: Format, status: &Status) -> Response<Body> {
     let code = StatusCode::from_u16(status.code).expect("a Status has an HTTP code");
-    let mut response = json_bytes(code, status.to_json().to_string());
+    let accepted = Accepted { format, transform: Transform::None, pretty: false };
+    let mut response = value(code, accepted, &status.to_json());
     let retry = status.details.as_ref().and_then(|details| details.retry_after_seconds);
     if let Some(seconds) = retry {
         response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());

@@ -5,14 +5,16 @@ use http::{Response, StatusCode};
 use serde_json::Value;
 
 use super::{Context, options, present, write};
-use crate::body::negotiate::{self, Offer};
+use crate::body::negotiate::Offer;
 use crate::body::respond::{self, Body};
 use crate::registry::{DeleteOptions, Deleted, Propagation, Target};
 use crate::server::Inbound;
 
+/// What a delete's body is, whatever it deletes. It has a protobuf form, and clients of metadata use it.
+const OPTIONS: (&str, &str) = ("v1", "DeleteOptions");
+
 pub async fn one(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
-    let headers = &context.parts.headers;
-    let accepted = negotiate::accept(headers, context.query.get("pretty"), Offer::Object)?;
+    let accepted = context.accept(Offer::Object)?;
     let (delete, dry_run) = delete_options(context, body).await?;
     let options = write::plain_options(context, dry_run);
     let target = write::target(context);
@@ -39,8 +41,7 @@ pub async fn one(context: &Context<'_>, body: Inbound) -> Result<Response<Body>,
 
 /// Deletes what the selectors take and answers the list of it. Objects already gone are passed over.
 pub async fn collection(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
-    let headers = &context.parts.headers;
-    let accepted = negotiate::accept(headers, context.query.get("pretty"), Offer::Plain)?;
+    let accepted = context.accept(Offer::Plain)?;
     let wanted = options::list_query(context)?;
     let (delete, dry_run) = delete_options(context, body).await?;
     let options = write::plain_options(context, dry_run);
@@ -70,7 +71,7 @@ async fn delete_options(
     context: &Context<'_>,
     body: Inbound,
 ) -> Result<(DeleteOptions, bool), Status> {
-    let body = write::read_body(context, body).await?.map(|decoded| decoded.value);
+    let body = write::read_body(context, body, Some(OPTIONS)).await?.map(|decoded| decoded.value);
     if let Some(body) = &body {
         let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
         if !body.is_object() || kind != "DeleteOptions" {

@@ -8,7 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::body::negotiate::{Accepted, Format, Transform};
+use crate::body::negotiate::{Accepted, Transform};
 use crate::body::respond::{self, Body};
 use crate::registry::List;
 use crate::request::Query;
@@ -189,11 +189,7 @@ pub fn list(
             served_bytes(resource, object)
         }),
     };
-    let response = respond::bytes(StatusCode::OK, accepted, bytes.clone());
-    if accepted.format == Format::Json && !accepted.pretty {
-        return Ok(respond::maybe_gzip(request, response, bytes));
-    }
-    Ok(response)
+    Ok(respond::large(request, accepted, bytes))
 }
 
 /// A list's JSON from its items' JSON.

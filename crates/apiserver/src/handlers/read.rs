@@ -4,12 +4,12 @@ use api_meta::status::Status;
 use http::{Response, StatusCode};
 
 use super::{Context, options, present};
-use crate::body::negotiate::{self, Offer};
+use crate::body::negotiate::Offer;
 use crate::body::respond::Body;
 
 pub async fn get(context: &Context<'_>) -> Result<Response<Body>, Status> {
     let (info, query) = (context.info, context.query);
-    let accepted = negotiate::accept(&context.parts.headers, query.get("pretty"), Offer::Object)?;
+    let accepted = context.accept(Offer::Object)?;
     let version = options::get_version(query)?;
     let object =
         context.registry.get_at(&context.resource, &info.namespace, &info.name, version).await?;
@@ -19,7 +19,7 @@ pub async fn get(context: &Context<'_>) -> Result<Response<Body>, Status> {
 pub async fn list(context: &Context<'_>) -> Result<Response<Body>, Status> {
     let query = context.query;
     let headers = &context.parts.headers;
-    let accepted = negotiate::accept(headers, query.get("pretty"), Offer::List)?;
+    let accepted = context.accept(Offer::List)?;
     let wanted = options::list_query(context)?;
     let list = context.registry.list(&context.resource, &wanted).await?;
     present::list(&context.resource, &list, accepted, headers, query)

@@ -18,9 +18,9 @@ use tokio::time::Instant;
 use super::options::WatchQuery;
 use super::present::{self, IncludeObject};
 use super::{Context, options};
-use crate::body::negotiate::{self, Format, Offer, Transform};
+use crate::body::negotiate::{Format, Offer, Transform};
 use crate::body::respond::{self, Body};
-use crate::cache::{Cache, CacheEvent, Change, Since, watch_frame};
+use crate::cache::{Cache, CacheEvent, Change, Framing, Since};
 use crate::registry::{Registry, key_prefix, matches};
 use crate::resource::Resource;
 use crate::stored::Stored;
@@ -54,6 +54,7 @@ struct Watcher {
     prefix: String,
     query: WatchQuery,
     form: Form,
+    framing: Framing,
     cursor: Revision,
     newest: watch::Receiver<Revision>,
     progress: watch::Receiver<Revision>,
@@ -66,12 +67,14 @@ struct Watcher {
 
 pub async fn watch(context: &Context<'_>) -> Result<Response<Body>, Status> {
     let query = options::watch_query(context)?;
-    let headers = &context.parts.headers;
-    let accepted = negotiate::accept(headers, context.query.get("pretty"), Offer::Object)
-        .or_else(|_| negotiate::accept(headers, None, Offer::List))?;
-    if accepted.format != Format::Json {
-        return Err(Status::not_acceptable(&["application/json"]));
-    }
+    let refused = || Status::not_acceptable(context.typed().watch_media_types());
+    let accepted = context.accept(Offer::Object).or_else(|_| context.accept(Offer::List));
+    let accepted = accepted.map_err(|_| refused())?;
+    let (framing, content_type) = match accepted.format {
+        Format::Json => (Framing::Json, "application/json"),
+        Format::Protobuf => (Framing::Protobuf, kubernetes_protobuf::WATCH_MEDIA_TYPE),
+        Format::Yaml => return Err(refused()),
+    };
     let form = match accepted.transform {
         Transform::Table(version) => Form::Table {
             version,
@@ -82,22 +85,27 @@ pub async fn watch(context: &Context<'_>) -> Result<Response<Body>, Status> {
         | Transform::PartialObjectMetadataList(version) => Form::Metadata { version },
         _ => Form::Plain,
     };
-    let stream = match Watcher::begin(context, query, form).await {
+    let stream = match Watcher::begin(context, query, form, framing).await {
         Ok(watcher) => respond::stream(watcher.into_stream()),
         // A watch that cannot start is a stream of one error, which is what informers expect.
         Err(status) => {
-            let frame = watch_frame("ERROR", status.to_json().to_string().as_bytes());
+            let frame = framing.frame("ERROR", status.to_json().to_string().as_bytes());
             respond::stream(futures::stream::iter([frame]))
         }
     };
     let mut response = Response::new(stream);
     *response.status_mut() = StatusCode::OK;
-    respond::mark(response.headers_mut(), "application/json");
+    respond::mark(response.headers_mut(), content_type);
     Ok(response)
 }
 
 impl Watcher {
-    async fn begin(context: &Context<'_>, query: WatchQuery, form: Form) -> Result<Self, Status> {
+    async fn begin(
+        context: &Context<'_>,
+        query: WatchQuery,
+        form: Form,
+        framing: Framing,
+    ) -> Result<Self, Status> {
         let registry = context.registry;
         let resource = context.resource.clone();
         let cache = registry.cache(&resource)?;
@@ -115,6 +123,7 @@ impl Watcher {
             cache,
             query,
             form,
+            framing,
         };
         match watcher.query.after {
             None => watcher.begin_with_state(registry, context).await?,
@@ -234,15 +243,16 @@ impl Watcher {
     }
 
     fn frame(&mut self, change: Change, object: &Arc<Stored>, event: Option<&CacheEvent>) -> Bytes {
+        let (framing, kind) = (self.framing, change.as_str());
         match &mut self.form {
             Form::Plain => match event {
                 Some(event) if present::served_as_stored(&self.resource) => {
-                    event.frame(change, object)
+                    event.frame(change, object, framing)
                 }
-                _ => watch_frame(change.as_str(), &present::served_bytes(&self.resource, object)),
+                _ => framing.frame(kind, &present::served_bytes(&self.resource, object)),
             },
             Form::Metadata { version } => {
-                watch_frame(change.as_str(), &present::partial_metadata(object, version, true))
+                framing.frame(kind, &present::partial_metadata(object, version, true))
             }
             Form::Table { version, include, columns_sent } => {
                 let mut table = present::table_head(&self.resource, version);
@@ -252,7 +262,7 @@ impl Watcher {
                 if std::mem::replace(columns_sent, true) {
                     table["columnDefinitions"] = Value::Null;
                 }
-                watch_frame(change.as_str(), &crate::stored::to_bytes(&table))
+                framing.frame(kind, &crate::stored::to_bytes(&table))
             }
         }
     }
@@ -280,7 +290,7 @@ impl Watcher {
             }
             object = table;
         }
-        watch_frame("BOOKMARK", &crate::stored::to_bytes(&object))
+        self.framing.frame("BOOKMARK", &crate::stored::to_bytes(&object))
     }
 
     /// Waits until there is something to send; `false` at the end.

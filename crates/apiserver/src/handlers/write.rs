@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{Context, options, present};
 use crate::body::decode::{self, Decoded};
-use crate::body::negotiate::{self, MEDIA_TYPES, Offer};
+use crate::body::negotiate::{self, Offer, Typed};
 use crate::body::respond::{self, Body};
 use crate::registry::{Target, WriteOptions, Written};
 use crate::resource::{Call, Endpoint};
@@ -27,38 +27,56 @@ const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 
-/// Reads a body of an ordinary media type; absent is `None`.
-pub async fn read_body(context: &Context<'_>, body: Inbound) -> Result<Option<Decoded>, Status> {
+/// Reads a body of an ordinary media type; absent is `None`. A body that does not say what it is, is of `kind`,
+/// which tells API version and kind when it has a protobuf form.
+pub async fn read_body(
+    context: &Context<'_>,
+    body: Inbound,
+    kind: Option<(&str, &str)>,
+) -> Result<Option<Decoded>, Status> {
     let media = negotiate::content_type(&context.parts.headers);
     let bytes = body.read().await?;
     if bytes.is_empty() {
         return Ok(None);
     }
-    decoded(media, &bytes).map(Some)
+    decoded(media, &bytes, kind).map(Some)
 }
 
-fn decoded(media: Option<&str>, bytes: &[u8]) -> Result<Decoded, Status> {
-    match media {
-        None | Some("application/json") => decode::json(bytes),
-        Some("application/yaml") => decode::yaml(bytes),
-        Some(_) => Err(Status::unsupported_media_type(MEDIA_TYPES)),
+fn decoded(
+    media: Option<&str>,
+    bytes: &[u8],
+    kind: Option<(&str, &str)>,
+) -> Result<Decoded, Status> {
+    match (media, kind) {
+        (None | Some("application/json"), _) => decode::json(bytes),
+        (Some("application/yaml"), _) => decode::yaml(bytes),
+        (Some(kubernetes_protobuf::MEDIA_TYPE), Some(kind)) => decode::protobuf(bytes, kind),
+        (Some(_), _) => {
+            let typed = if kind.is_some() { Typed::Yes } else { Typed::No };
+            Err(Status::unsupported_media_type(typed.media_types()))
+        }
     }
 }
 
+/// Reads a body, typed where the resource is; absent is `null`.
 async fn required_body(context: &Context<'_>, body: Inbound) -> Result<Decoded, Status> {
     let empty = Decoded { value: Value::Null, duplicates: Vec::new() };
-    Ok(read_body(context, body).await?.unwrap_or(empty))
+    let (api_version, kind) = context.kind();
+    let kind = (context.typed() == Typed::Yes).then_some((api_version.as_str(), kind));
+    Ok(read_body(context, body, kind).await?.unwrap_or(empty))
 }
 
 /// The body of a write, which must be an object. Its type is checked later.
 async fn object_body(context: &Context<'_>, body: Inbound) -> Result<Decoded, Status> {
     let media = negotiate::content_type(&context.parts.headers);
     let bytes = body.read().await?;
-    decode::object(&bytes, &context.resource.kind, |bytes| decoded(media, bytes))
+    let (api_version, kind) = context.kind();
+    let typed = (context.typed() == Typed::Yes).then_some((api_version.as_str(), kind));
+    decode::object(&bytes, kind, |bytes| decoded(media, bytes, typed))
 }
 
 pub async fn create(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
-    let accepted = accept(context)?;
+    let accepted = context.accept(Offer::Object)?;
     let mut options = options::write_options(context, "CreateOptions")?;
     let decoded = object_body(context, body).await?;
     options.duplicates = decoded.duplicates;
@@ -69,7 +87,7 @@ pub async fn create(context: &Context<'_>, body: Inbound) -> Result<Response<Bod
 }
 
 pub async fn update(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
-    let accepted = accept(context)?;
+    let accepted = context.accept(Offer::Object)?;
     let mut options = options::write_options(context, "UpdateOptions")?;
     let decoded = object_body(context, body).await?;
     options.duplicates = decoded.duplicates;
@@ -103,7 +121,7 @@ async fn finalized(context: &Context<'_>, body: Value) -> Result<Value, Status> 
 }
 
 pub async fn patch(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
-    let accepted = accept(context)?;
+    let accepted = context.accept(Offer::Object)?;
     let resource = context.resource.clone();
     let offered: &[&str] = match resource.strategy.merge_keys() {
         None => &[JSON_PATCH, MERGE_PATCH],
@@ -180,8 +198,7 @@ pub async fn call_endpoint(
     endpoint: &Arc<dyn Endpoint>,
     body: Inbound,
 ) -> Result<Response<Body>, Status> {
-    let headers = &context.parts.headers;
-    let accepted = negotiate::accept(headers, context.query.get("pretty"), Offer::Plain)?;
+    let accepted = context.accept(Offer::Plain)?;
     let options = options::write_options(context, "CreateOptions")?;
     let call = |verb: &'static str, body: Value| Call {
         user: context.user.clone(),
@@ -206,10 +223,6 @@ pub async fn call_endpoint(
     let (code, value) = endpoint.call(call).await?;
     let code = StatusCode::from_u16(code).expect("endpoints answer with HTTP codes");
     Ok(respond::value(code, accepted, &value))
-}
-
-fn accept(context: &Context<'_>) -> Result<negotiate::Accepted, Status> {
-    negotiate::accept(&context.parts.headers, context.query.get("pretty"), Offer::Object)
 }
 
 fn operation(context: &Context<'_>) -> Operation {

@@ -25,15 +25,15 @@ use crate::{MastersOnly, Nobody, reason};
 /// Everything here is local; longer is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-struct World {
-    server: ApiServer,
+pub struct World {
+    pub server: ApiServer,
     storage: Arc<EmbeddedStorage>,
     _controller: DefinitionController,
     folder: Arc<tempfile::TempDir>,
 }
 
 impl World {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
         Self::over(storage, Arc::new(folder)).await
@@ -71,7 +71,7 @@ impl World {
     }
 
     /// Creates the definition and waits as a client does.
-    async fn define(&self, definition: &Value) {
+    pub async fn define(&self, definition: &Value) {
         let crd = serde_json::from_value(definition.clone()).unwrap();
         let name = definition["metadata"]["name"].as_str().unwrap();
         self.definitions().create(&PostParams::default(), &crd).await.unwrap();
@@ -106,7 +106,7 @@ impl World {
     }
 }
 
-fn definition() -> Value {
+pub fn definition() -> Value {
     let spec = json!({"type": "object", "required": ["req"], "properties": {
         "req": {"type": "string", "maxLength": 5},
         "num": {"type": "integer", "default": 3},
