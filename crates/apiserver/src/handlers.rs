@@ -32,24 +32,17 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// API version and kind of what is sent to and read from this path.
+    fn subresource(&self) -> Option<&Subresource> {
+        self.resource.subresource(&self.info.subresource)
+    }
+
+    /// API version and kind of bodies at this path.
     fn kind(&self) -> (String, &str) {
-        let subresource = self.resource.subresource(&self.info.subresource);
-        match subresource.and_then(|subresource| subresource.gvk) {
-            Some((group, version, kind)) => (format!("{group}/{version}"), kind),
-            None => (self.resource.api_version(), &self.resource.kind),
-        }
+        self.resource.body_kind(self.subresource())
     }
 
     fn typed(&self) -> Typed {
-        let subresource = self.resource.subresource(&self.info.subresource);
-        let own = subresource.is_none_or(|subresource| subresource.gvk.is_none());
-        let (api_version, kind) = self.kind();
-        if own && self.resource.custom || !kubernetes_protobuf::is_known(&api_version, kind) {
-            Typed::No
-        } else {
-            Typed::Yes
-        }
+        self.resource.has_protobuf(self.subresource()).into()
     }
 
     /// The form of the answer.

@@ -120,6 +120,19 @@ impl Resource {
             format!("{}/{}", self.group, self.version)
         }
     }
+    /// API version and kind of what is sent to and read from the resource, or a subresource of it.
+    pub fn body_kind(&self, subresource: Option<&Subresource>) -> (String, &str) {
+        match subresource.and_then(|subresource| subresource.gvk) {
+            Some((group, version, kind)) => (format!("{group}/{version}"), kind),
+            None => (self.api_version(), &self.kind),
+        }
+    }
+    /// Whether that has a protobuf form. Kinds of Kubernetes have one, custom resources do not.
+    pub fn has_protobuf(&self, subresource: Option<&Subresource>) -> bool {
+        let own = subresource.is_none_or(|subresource| subresource.gvk.is_none());
+        let (api_version, kind) = self.body_kind(subresource);
+        !(own && self.custom) && kubernetes_protobuf::is_known(&api_version, kind)
+    }
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|sub| sub.name == name)
     }

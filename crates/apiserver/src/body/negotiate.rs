@@ -37,6 +37,12 @@ impl Typed {
     }
 }
 
+impl From<bool> for Typed {
+    fn from(has_protobuf: bool) -> Self {
+        if has_protobuf { Self::Yes } else { Self::No }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Json,

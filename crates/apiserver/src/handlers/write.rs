@@ -52,8 +52,8 @@ fn decoded(
         (Some("application/yaml"), _) => decode::yaml(bytes),
         (Some(kubernetes_protobuf::MEDIA_TYPE), Some(kind)) => decode::protobuf(bytes, kind),
         (Some(_), _) => {
-            let typed = if kind.is_some() { Typed::Yes } else { Typed::No };
-            Err(Status::unsupported_media_type(typed.media_types()))
+            let offered = Typed::from(kind.is_some()).media_types();
+            Err(Status::unsupported_media_type(offered))
         }
     }
 }

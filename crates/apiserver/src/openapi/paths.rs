@@ -4,9 +4,9 @@
 use serde_json::{Map, Value, json};
 
 use super::components::{definition_name, gvk, meta, reference};
+use crate::body::negotiate::Typed;
 use crate::resource::{Resource, Subresource};
 
-const READABLE: [&str; 2] = ["application/json", "application/yaml"];
 const PLAIN_PATCHES: [&str; 2] = ["application/json-patch+json", "application/merge-patch+json"];
 const ALL_PATCHES: [&str; 3] = [
     "application/json-patch+json",
@@ -48,7 +48,7 @@ pub fn of_resource(resource: &Resource) -> Map<String, Value> {
 pub fn of_version(group: &str, version: &str) -> (String, Value) {
     let list = json!({"schema": reference(&meta("APIResourceList"))});
     let content: Map<String, Value> =
-        READABLE.iter().map(|media| ((*media).to_owned(), list.clone())).collect();
+        Typed::Yes.media_types().iter().map(|media| ((*media).to_owned(), list.clone())).collect();
     let operation = json!({
         "tags": [tag(group, version)], "description": "get available resources",
         "operationId": format!("get{}{}APIResources", camel(group), upper_first(version)),
@@ -131,7 +131,7 @@ fn operation(scope: &Scope<'_>, verb: &str) -> Value {
     };
     let mut responses = Map::new();
     for code in codes {
-        responses.insert((*code).to_owned(), response(code, &answer, verb));
+        responses.insert((*code).to_owned(), response(scope, code, &answer, verb));
     }
     responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
     let action = match verb {
@@ -154,13 +154,13 @@ fn operation(scope: &Scope<'_>, verb: &str) -> Value {
     operation
 }
 
-fn response(code: &str, answer: &str, verb: &str) -> Value {
+fn response(scope: &Scope<'_>, code: &str, answer: &str, verb: &str) -> Value {
+    let typed = Typed::from(scope.resource.has_protobuf(scope.sub));
+    let watches = if verb == "list" { typed.watch_media_types() } else { &[] };
     let schema = json!({"schema": reference(answer)});
-    let mut content: Map<String, Value> =
-        READABLE.iter().map(|media| ((*media).to_owned(), schema.clone())).collect();
-    if verb == "list" {
-        content.insert("application/json;stream=watch".to_owned(), schema);
-    }
+    let media = typed.media_types().iter().chain(watches);
+    let content: Map<String, Value> =
+        media.map(|media| ((*media).to_owned(), schema.clone())).collect();
     let text = match code {
         "200" => "OK",
         "201" => "Created",
