@@ -6,6 +6,7 @@
 //! cannot be told in JSON is an error.
 
 mod envelope;
+mod error;
 mod leaf;
 
 use base64::Engine;
@@ -14,8 +15,9 @@ use serde_json::{Map, Value};
 
 use crate::schema::{Element, Field, Message, MessageId, Place, Schema, Shape, schema};
 use crate::wire::{Malformed, Reader, Wire};
-use crate::{MAGIC, MEDIA_TYPE, forms};
+use crate::{MAGIC, forms};
 use envelope::Envelope;
+pub use error::{DecodeError, Problem};
 use leaf::{
     Alternatives, alternatives, delimited, int_or_string, quantity, text, time_parts, varint,
 };
@@ -26,50 +28,6 @@ pub const DEPTH_MAX: usize = 120;
 /// Most values in the result. An empty message takes two bytes here and hundreds in memory; an
 /// honest object of the largest size that API servers take has less.
 pub const VALUES_MAX: usize = 300_000;
-
-/// Why a body cannot be decoded. The request is at fault in every case.
-#[derive(Debug, thiserror::Error)]
-pub enum DecodeError {
-    #[error("the body does not begin as Kubernetes' protobuf does, with \"k8s\\0\"")]
-    NoMagic,
-    #[error("the envelope of the object is broken: {0}")]
-    Envelope(Malformed),
-    #[error("the envelope of the object holds text that is not UTF-8")]
-    EnvelopeText,
-    #[error("the object is encoded as \"{0}\"; send it as plain protobuf")]
-    ContentEncoding(String),
-    #[error("the envelope holds {0}; send {MEDIA_TYPE}")]
-    ContentType(String),
-    #[error("the envelope names no apiVersion and kind")]
-    NoKind,
-    #[error("{api_version} {kind} has no protobuf form here; send JSON")]
-    UnknownKind { api_version: String, kind: String },
-    #[error("{message}.{field}: {problem}")]
-    Field { message: &'static str, field: &'static str, problem: Problem },
-}
-
-/// What is wrong with a field.
-#[derive(Debug, thiserror::Error)]
-pub enum Problem {
-    #[error(transparent)]
-    Malformed(#[from] Malformed),
-    #[error("the value has the wrong wire type")]
-    WireType,
-    #[error("the field stands twice")]
-    Twice,
-    #[error("the text is not UTF-8")]
-    Text,
-    #[error("the number is out of range")]
-    Range,
-    #[error("the time is out of range")]
-    Time,
-    #[error("the embedded object is not JSON: {0}")]
-    Json(serde_json::Error),
-    #[error("the object is nested more than {DEPTH_MAX} levels deep")]
-    Depth,
-    #[error("the object has more than {VALUES_MAX} values")]
-    Size,
-}
 
 /// Decodes an object into JSON with `apiVersion` and `kind`. `default` stands in for what the
 /// envelope does not name.

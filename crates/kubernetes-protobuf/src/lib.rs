@@ -15,9 +15,10 @@ mod schema;
 mod tests;
 mod wire;
 
-pub use decode::{DEPTH_MAX, DecodeError, VALUES_MAX, decode};
+pub use decode::{DEPTH_MAX, DecodeError, Problem, VALUES_MAX, decode};
 pub use encode::{EncodeError, encode, encode_as, watch_frame};
 pub use schema::{Kind, is_known, kinds};
+pub use wire::Malformed;
 
 /// The media type of an encoded object.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";

@@ -3,9 +3,8 @@
 use proptest::prelude::*;
 
 use super::filled::Filler;
-use crate::decode::{DEPTH_MAX, DecodeError, Problem, VALUES_MAX};
 use crate::wire::{put_bytes, put_nested};
-use crate::{MAGIC, decode, encode, kinds};
+use crate::{DEPTH_MAX, DecodeError, MAGIC, Problem, VALUES_MAX, decode, encode, kinds};
 
 fn enveloped(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
