@@ -55,7 +55,7 @@ impl Context<'_> {
 pub async fn handle(context: Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
     let resource = context.resource.clone();
     let info = context.info;
-    if context.parts.method == http::Method::HEAD {
+    if context.parts.method == http::Method::HEAD && !resource.custom {
         return Err(Status::method_not_allowed());
     }
     if resource.namespaced && info.namespace.is_empty() && needs_namespace(info.verb) {

@@ -221,6 +221,9 @@ pub fn priority_class() -> Kind {
                 }
             },
             validate: |write, object, old| {
+                if old.is_some_and(|old| old["value"] != object["value"]) {
+                    return vec![Cause::forbidden("value", "may not be changed in an update.")];
+                }
                 if !write.name.starts_with(SYSTEM_PREFIX)
                     && object["value"].as_i64() > Some(USER_PRIORITY_MAX)
                 {
@@ -228,9 +231,6 @@ pub fn priority_class() -> Kind {
                         "maximum allowed value of a user defined priority is {USER_PRIORITY_MAX}"
                     );
                     return vec![Cause::forbidden("value", &text)];
-                }
-                if old.is_some_and(|old| old["value"] != object["value"]) {
-                    return vec![Cause::forbidden("value", "may not be changed in an update.")];
                 }
                 let reserved = old.is_none() && write.name.starts_with(SYSTEM_PREFIX);
                 if !reserved || SYSTEM_CLASSES.contains(&write.name) {

@@ -246,8 +246,13 @@ pub fn storage_class() -> Kind {
                     preset(object, "volumeBindingMode", "Immediate");
                 }
             },
-            validate: |_, object, _| {
+            validate: |_, object, old| {
                 let mut causes = Vec::new();
+                for field in ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"] {
+                    if old.is_some_and(|old| old[field] != object[field]) {
+                        causes.push(Cause::invalid(field, &object[field], "field is immutable"));
+                    }
+                }
                 if str_of(&object["provisioner"]).is_empty() {
                     causes.push(Cause::required("provisioner", ""));
                 }

@@ -54,9 +54,8 @@ pub async fn collection(context: &Context<'_>, body: Inbound) -> Result<Response
             name: &object.name,
         };
         match context.registry.delete(&target, &delete, &options).await {
-            Ok(Deleted::Gone(object) | Deleted::Terminating(object)) => {
-                items.push(present::served_tree(&context.resource, &object));
-            }
+            // As they were listed, also when they are only marked.
+            Ok(_) => items.push(present::served_tree(&context.resource, object)),
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
         }

@@ -114,13 +114,13 @@ pub fn list_query(context: &Context<'_>) -> Result<ListQuery, Status> {
     if !causes.is_empty() {
         return Err(invalid("ListOptions", causes));
     }
-    let version = parse_version(query.text("resourceVersion"))?;
     check_fields(&context.resource, &fields)?;
-    if continue_token.is_some() && version.is_some_and(|version| version > 0) {
+    if continue_token.is_some() && !matches!(query.text("resourceVersion"), "" | "0") {
         return Err(Status::bad_request(
             "specifying resource version is not allowed when using continue",
         ));
     }
+    let version = parse_version(query.text("resourceVersion"))?;
     let version = match (version, matching, limit) {
         (None, _, _) => Version::Latest,
         (Some(0), _, _) => Version::Any,

@@ -136,6 +136,7 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Status> {
             }
             Some(given) if given == wanted => {}
             Some(given) => {
+                let field = if field == "apiVersion" { "API version" } else { field };
                 return Err(Status::bad_request(format!(
                     "the {field} in the data ({given}) does not match the expected {field} ({wanted})"
                 )));
@@ -144,7 +145,10 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Status> {
     }
     match api_meta::metadata::type_problem(object) {
         None => Ok(()),
-        Some(problem) if resource.custom => Err(Status::bad_request(problem)),
+        Some(problem) if resource.custom => {
+            let problem = problem.replace("ObjectMeta.metadata.", "ObjectMeta.");
+            Err(unreadable(resource, &problem))
+        }
         Some(problem) => Err(unreadable(resource, &problem)),
     }
 }

@@ -68,6 +68,8 @@ impl Registry {
         let name = ensure_name(target, &mut object)?;
         let target = Target { name: &name, ..*target };
         let write = target.write(Operation::Create, options);
+        let _creating = self.creating();
+        self.admit_into_namespace(&target).await?;
         drop_managed_fields(&mut object);
         for field in
             ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"]
@@ -104,8 +106,6 @@ impl Registry {
         if !causes.is_empty() {
             return Err(target.invalid(causes));
         }
-        let _creating = self.creating();
-        self.admit_into_namespace(&target).await?;
         resource.strategy.admit(&write, Some(&mut object), None).await?;
         for plugin in self.plugins(resource) {
             plugin.admit(resource, &write, Some(&object), None).await?;

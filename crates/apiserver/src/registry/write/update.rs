@@ -35,10 +35,11 @@ impl Registry {
         check_type(resource, &mut body)?;
         match body.name() {
             "" => {
-                return Err(Status::bad_request(
-                    "the name of the object (must be provided in metadata.name) is empty: name \
-                     must be provided",
-                ));
+                return Err(Status::bad_request(format!(
+                    "the name of the object ({} based on URL) was undeterminable: name must be \
+                     provided",
+                    target.name
+                )));
             }
             name if name != target.name => {
                 return Err(Status::bad_request(format!(
@@ -49,6 +50,7 @@ impl Registry {
             _ => {}
         }
         check_namespace(target, &mut body)?;
+        check_decodable(resource, &body, options)?;
         let unversioned = matches!(body.resource_version(), "" | "0");
         let change = |_: &Value| {
             if unversioned && !resource.rules.unconditional_update {
@@ -218,7 +220,6 @@ fn check_identity(
     old: &Value,
     new: &mut Value,
 ) -> Result<(), Status> {
-    let resource = target.resource;
     if new.name() != target.name {
         let text = format!(
             "the name of the object ({}) does not match the name on the URL ({})",
@@ -229,21 +230,15 @@ fn check_identity(
     }
     check_namespace(target, new)?;
     if !options.is_patch && !new.uid().is_empty() && new.uid() != old.uid() {
-        let text = format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
-            new.uid(),
-            old.uid()
-        );
-        return Err(Status::conflict(&resource.group, &resource.plural, target.name, &text));
+        return Err(other_uid(target, new.uid(), old.uid()));
     }
     match new.resource_version() {
         "" | "0" => {}
         version if version == old.resource_version() => {}
-        version if version.parse::<u64>().is_err() => {
-            let text = format!("invalid resource version: {version:?}");
-            return Err(Status::new(500, "", text));
+        version => {
+            check_version(version)?;
+            return Err(target.modified());
         }
-        _ => return Err(target.modified()),
     }
     Ok(())
 }
@@ -251,20 +246,28 @@ fn check_identity(
 /// What a body that was to replace something must not ask for when there is nothing.
 fn check_creatable(target: &Target<'_>, body: &Value) -> Result<(), Status> {
     if !body.resource_version().is_empty() {
-        number::unsigned(body.resource_version())
-            .map_err(|problem| Status::new(500, "", problem))?;
+        check_version(body.resource_version())?;
     }
-    if body.uid().is_empty() {
-        return Ok(());
-    }
+    if body.uid().is_empty() { Ok(()) } else { Err(other_uid(target, body.uid(), "")) }
+}
+
+fn check_version(version: &str) -> Result<(), Status> {
+    number::unsigned(version).map(drop).map_err(|problem| Status::new(500, "", problem))
+}
+
+/// The body is about another object than the one found. Kinds that an update may create are compared by the storage.
+fn other_uid(target: &Target<'_>, wanted: &str, found: &str) -> Status {
     let resource = target.resource;
-    let key = resource.key(target.namespace, target.name).unwrap_or_default();
-    let text = format!(
-        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: \
-         Precondition failed: UID in precondition: {}, UID in object meta: ",
-        body.uid()
-    );
-    Err(Status::conflict(&resource.group, &resource.plural, target.name, &text))
+    let mut text =
+        format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}");
+    if resource.rules.create_on_update {
+        let key = resource.key(target.namespace, target.name).unwrap_or_default();
+        text = format!(
+            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, \
+             AdditionalErrorMsg: {text}"
+        );
+    }
+    Status::conflict(&resource.group, &resource.plural, target.name, &text)
 }
 
 /// Fills what a body may leave out and the server keeps.
