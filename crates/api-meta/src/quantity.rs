@@ -58,6 +58,18 @@ impl Quantity {
         let nano = (self.nano + other.nano).clamp(-VALUE_MAX, VALUE_MAX);
         Self { nano, format: self.format }
     }
+    /// The difference, printed in the form of `self`.
+    pub fn minus(&self, other: &Self) -> Self {
+        self.plus(&Self { nano: -other.nano, format: other.format })
+    }
+    /// Whole units; `None` for a fraction, and beyond 64 bits.
+    pub fn whole(&self) -> Option<i64> {
+        (self.nano % NANO == 0).then(|| i64::try_from(self.nano / NANO).ok())?
+    }
+    /// The nearest double.
+    pub fn to_f64(&self) -> f64 {
+        self.nano as f64 / NANO as f64
+    }
 }
 
 impl PartialEq for Quantity {
