@@ -1,0 +1,124 @@
+//! Expressions with their macros expanded.
+
+/// Names a node of one expression; an index into the tables that later steps make.
+pub(crate) type Id = u32;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Expr {
+    pub id: Id,
+    /// Characters before it in the source.
+    pub at: u32,
+    /// Nodes on the longest way down, itself included; at most [`DEPTH_MAX`](crate::limits).
+    pub height: u16,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Literal(Literal),
+    Ident(Box<str>),
+    Select {
+        operand: Box<Expr>,
+        field: Box<str>,
+        test: bool,
+    },
+    Call {
+        function: Box<str>,
+        target: Option<Box<Expr>>,
+        args: Vec<Expr>,
+    },
+    List(Vec<Element>),
+    Map(Vec<Entry>),
+    /// A message, which Kubernetes declares none of; checking refuses it.
+    Struct(Box<str>),
+    Fold(Box<Fold>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Literal {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    Text(Box<str>),
+    Bytes(Box<[u8]>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Element {
+    pub value: Expr,
+    pub optional: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub key: Expr,
+    pub value: Expr,
+    pub optional: bool,
+}
+
+/// What every macro over lists and maps becomes: an accumulator that each element updates.
+#[derive(Clone, Debug)]
+pub(crate) struct Fold {
+    pub range: Expr,
+    pub variable: Box<str>,
+    /// The second variable: then the first is the index or key and this the value.
+    pub second: Option<Box<str>>,
+    pub accumulator: Box<str>,
+    pub init: Expr,
+    pub condition: Expr,
+    pub step: Expr,
+    pub result: Expr,
+}
+
+/// The accumulator of the macros; no identifier can be written like this.
+pub(crate) const ACCUMULATOR: &str = "@result";
+
+impl Expr {
+    /// Its parts, in the order of their evaluation.
+    pub(crate) fn children(&self) -> Vec<&Expr> {
+        match &self.kind {
+            Kind::Literal(_) | Kind::Ident(_) | Kind::Struct(_) => Vec::new(),
+            Kind::Select { operand, .. } => vec![operand],
+            Kind::Call { target, args, .. } => target.as_deref().into_iter().chain(args).collect(),
+            Kind::List(elements) => elements.iter().map(|element| &element.value).collect(),
+            Kind::Map(entries) => entries.iter().flat_map(|e| [&e.key, &e.value]).collect(),
+            Kind::Fold(fold) => {
+                vec![&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result]
+            }
+        }
+    }
+}
+
+impl Fold {
+    /// Whether this names a value instead of folding anything.
+    pub(crate) fn is_binding(&self) -> bool {
+        &*self.accumulator != ACCUMULATOR
+    }
+}
+
+pub(crate) mod operator {
+    pub const CONDITIONAL: &str = "_?_:_";
+    pub const AND: &str = "_&&_";
+    pub const OR: &str = "_||_";
+    pub const NOT: &str = "!_";
+    pub const EQUALS: &str = "_==_";
+    pub const NOT_EQUALS: &str = "_!=_";
+    pub const LESS: &str = "_<_";
+    pub const LESS_EQUALS: &str = "_<=_";
+    pub const GREATER: &str = "_>_";
+    pub const GREATER_EQUALS: &str = "_>=_";
+    pub const ADD: &str = "_+_";
+    pub const SUBTRACT: &str = "_-_";
+    pub const MULTIPLY: &str = "_*_";
+    pub const DIVIDE: &str = "_/_";
+    pub const MODULO: &str = "_%_";
+    pub const NEGATE: &str = "-_";
+    pub const INDEX: &str = "_[_]";
+    pub const OPTIONAL_INDEX: &str = "_[?_]";
+    pub const OPTIONAL_SELECT: &str = "_?._";
+    pub const IN: &str = "@in";
+    pub const NOT_STRICTLY_FALSE: &str = "@not_strictly_false";
+    pub const MAP_INSERT: &str = "cel.@mapInsert";
+}

@@ -1,0 +1,440 @@
+//! Types of all parts of an expression, and which functions its calls mean.
+
+use std::sync::Arc;
+
+use crate::ast::{Expr, Fold, Id, Kind, Literal, operator};
+use crate::functions::{Overload, overloads};
+use crate::source::Problem;
+use crate::types::{Library, Type};
+use crate::unify::{Bindings, most_general};
+
+/// What is known of an expression that has no type errors. Indexed by the ids of its nodes.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub types: Vec<Type>,
+    /// Overloads that a call may mean; more than one where types are known at run time only.
+    pub overloads: Vec<Vec<&'static str>>,
+    /// Calls whose receiver is a namespace, such as `sets.contains(…)`: their full names.
+    pub qualified: Vec<Option<Box<str>>>,
+}
+
+/// A name that an expression may use, and its type.
+pub(crate) type Variable = (Box<str>, Type);
+
+pub(crate) fn check(
+    expr: &Expr,
+    ids: u32,
+    variables: &[Variable],
+) -> Result<Checked, Vec<Problem>> {
+    let ids = ids as usize;
+    let mut checker = Checker {
+        problems: Vec::new(),
+        bindings: Bindings::default(),
+        scopes: variables.to_vec(),
+        checked: Checked {
+            types: vec![Type::Error; ids],
+            overloads: vec![Vec::new(); ids],
+            qualified: vec![None; ids],
+        },
+    };
+    checker.expr(expr);
+    let Checker { problems, bindings, mut checked, .. } = checker;
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    for kind in &mut checked.types {
+        *kind = bindings.resolve(kind, true);
+    }
+    let mut problems = Vec::new();
+    uniform(expr, &checked, &mut problems);
+    if problems.is_empty() { Ok(checked) } else { Err(problems) }
+}
+
+/// Lists and maps are of one type, but for what a text is formatted from.
+fn uniform(expr: &Expr, checked: &Checked, problems: &mut Vec<Problem>) {
+    if matches!(&expr.kind, Kind::Call { function, .. } if &**function == "format") {
+        return;
+    }
+    let mut compare = |parts: Vec<(&Expr, bool)>, all: bool| {
+        let kind = |part: &Expr, optional: bool| match &checked.types[part.id as usize] {
+            Type::Optional(inner) if optional => (**inner).clone(),
+            other => other.clone(),
+        };
+        let Some(((first, optional), rest)) = parts.split_first() else {
+            return;
+        };
+        let wanted = kind(first, *optional);
+        for (part, optional) in rest {
+            let found = kind(part, *optional);
+            if found != wanted {
+                let message = format!("expected type '{wanted}' but found '{found}'");
+                problems.push(Problem { at: part.at, message });
+                if !all {
+                    return;
+                }
+            }
+        }
+    };
+    match &expr.kind {
+        Kind::List(elements) => {
+            compare(elements.iter().map(|e| (&e.value, e.optional)).collect(), false);
+        }
+        Kind::Map(entries) => {
+            compare(entries.iter().map(|entry| (&entry.key, false)).collect(), true);
+            compare(entries.iter().map(|e| (&e.value, e.optional)).collect(), true);
+        }
+        _ => {}
+    }
+    for child in expr.children() {
+        uniform(child, checked, problems);
+    }
+}
+
+/// The type that a name of a type means, such as `int` in `type(x) == int`.
+pub(crate) fn named_type(name: &str) -> Option<Type> {
+    Some(match name {
+        "bool" => Type::Bool,
+        "bytes" => Type::Bytes,
+        "double" => Type::Double,
+        "dyn" => Type::Dyn,
+        "int" => Type::Int,
+        "list" => Type::list(Type::Dyn),
+        "map" => Type::map(Type::Dyn, Type::Dyn),
+        "null_type" => Type::Null,
+        "string" => Type::Text,
+        "type" => Type::Type(Arc::new(Type::Dyn)),
+        "uint" => Type::Uint,
+        "optional_type" => Type::optional(Type::Dyn),
+        "google.protobuf.Duration" => Type::Duration,
+        "google.protobuf.Timestamp" => Type::Timestamp,
+        _ => {
+            use Library::{Cidr, Format, Ip, Quantity, Semver, Url};
+            let all = [Cidr, Format, Ip, Quantity, Semver, Url];
+            Type::Library(all.into_iter().find(|library| library.name() == name)?)
+        }
+    })
+}
+
+/// The dotted name that an expression spells, `a.b` for a field `b` of `a`.
+pub(crate) fn dotted(expr: &Expr) -> Option<String> {
+    match &expr.kind {
+        Kind::Ident(name) => Some(name.to_string()),
+        Kind::Select { operand, field, test: false } => {
+            let mut name = dotted(operand)?;
+            name.push('.');
+            name.push_str(field);
+            Some(name)
+        }
+        _ => None,
+    }
+}
+
+struct Checker {
+    problems: Vec<Problem>,
+    bindings: Bindings,
+    /// Innermost last.
+    scopes: Vec<Variable>,
+    checked: Checked,
+}
+
+impl Checker {
+    fn report(&mut self, at: u32, message: String) {
+        self.problems.push(Problem { at, message });
+    }
+
+    fn type_of(&self, id: Id) -> Type {
+        self.checked.types[id as usize].clone()
+    }
+
+    fn undeclared(&mut self, at: u32, name: &str) -> Type {
+        self.report(at, format!("undeclared reference to '{name}' (in container '')"));
+        Type::Error
+    }
+
+    fn mismatch(&mut self, at: u32, expected: &Type, found: &Type) {
+        self.report(at, format!("expected type '{expected}' but found '{found}'"));
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        let found = match &expr.kind {
+            Kind::Literal(literal) => literal_type(literal),
+            Kind::Ident(name) => {
+                self.lookup(name).unwrap_or_else(|| self.undeclared(expr.at, name))
+            }
+            Kind::Select { operand, field, test } => self.select(expr, operand, field, *test),
+            Kind::Call { function, target, args } => {
+                self.call(expr, function, target.as_deref(), args)
+            }
+            Kind::List(_) => self.list(expr),
+            Kind::Map(_) => self.map(expr),
+            Kind::Struct(name) => self.undeclared(expr.at, name),
+            Kind::Fold(fold) => self.fold(fold),
+        };
+        self.checked.types[expr.id as usize] = found;
+    }
+
+    fn lookup(&self, name: &str) -> Option<Type> {
+        let name = name.trim_start_matches('.');
+        let variable = self.scopes.iter().rev().find(|(known, _)| **known == *name);
+        let as_type = || named_type(name).map(|named| Type::Type(Arc::new(named)));
+        variable.map(|(_, found)| found.clone()).or_else(as_type)
+    }
+
+    fn select(&mut self, expr: &Expr, operand: &Expr, field: &str, test: bool) -> Type {
+        if !test
+            && let Some(name) = dotted(expr)
+            && let Some(named) = named_type(&name)
+        {
+            self.checked.qualified[expr.id as usize] = Some(name.into());
+            return Type::Type(Arc::new(named));
+        }
+        let found = self.field(expr.at, operand, field, false);
+        if test { Type::Bool } else { self.bindings.resolve(&found, false) }
+    }
+
+    fn field(&mut self, at: u32, operand: &Expr, field: &str, optional: bool) -> Type {
+        self.expr(operand);
+        let whole = self.bindings.resolve(&self.type_of(operand.id), false);
+        let (target, inside) = match &whole {
+            Type::Optional(inner) => ((**inner).clone(), true),
+            other => (other.clone(), false),
+        };
+        let found = match &target {
+            Type::Map(inner) => inner.1.clone(),
+            Type::Object(object) => match object.fields.get(field) {
+                Some(field) => field.declared.to_type(),
+                None => {
+                    self.report(at, format!("undefined field '{field}'"));
+                    Type::Error
+                }
+            },
+            Type::Variable(_) => {
+                self.bindings.assign(&Type::Dyn, &target);
+                Type::Dyn
+            }
+            Type::Dyn | Type::Error => Type::Dyn,
+            // Messages without fields of their own.
+            Type::Library(library) if !matches!(library, Library::Ip | Library::Cidr) => {
+                self.report(at, format!("undefined field '{field}'"));
+                Type::Error
+            }
+            other => {
+                self.report(at, format!("type '{other}' does not support field selection"));
+                Type::Dyn
+            }
+        };
+        if inside || optional { Type::optional(found) } else { found }
+    }
+
+    fn call(&mut self, expr: &Expr, function: &str, target: Option<&Expr>, args: &[Expr]) -> Type {
+        if function == operator::OPTIONAL_SELECT {
+            let Kind::Literal(Literal::Text(field)) = &args[1].kind else {
+                return Type::Error;
+            };
+            self.expr(&args[1]);
+            self.checked.overloads[expr.id as usize] = vec!["select_optional_field"];
+            let found = self.field(expr.at, &args[0], field, true);
+            return self.bindings.resolve(&found, false);
+        }
+        for arg in args {
+            self.expr(arg);
+        }
+        let Some(target) = target else {
+            let name = function.trim_start_matches('.');
+            return match overloads(name) {
+                Some(all) => self.resolve(expr, name, all, None, args),
+                None => self.undeclared(expr.at, function),
+            };
+        };
+        if let Some(name) = dotted(target).map(|prefix| format!("{prefix}.{function}"))
+            && let Some(all) = overloads(&name)
+        {
+            self.checked.qualified[expr.id as usize] = Some(name.as_str().into());
+            return self.resolve(expr, &name, all, None, args);
+        }
+        self.expr(target);
+        match overloads(function) {
+            Some(all) => self.resolve(expr, function, all, Some(target), args),
+            None => self.undeclared(expr.at, function),
+        }
+    }
+
+    fn resolve(
+        &mut self,
+        expr: &Expr,
+        name: &str,
+        all: &'static [Overload],
+        target: Option<&Expr>,
+        args: &[Expr],
+    ) -> Type {
+        let given: Vec<Type> =
+            target.into_iter().chain(args).map(|arg| self.type_of(arg.id)).collect();
+        let mut result: Option<Type> = None;
+        for overload in all.iter().filter(|overload| overload.member == target.is_some()) {
+            if matches!(name, operator::AND | operator::OR) {
+                return self.junction(expr, overload, &given, args);
+            }
+            let first = self.bindings.reserve(overload.variables);
+            let wanted: Vec<Type> =
+                overload.parameters.iter().map(|wanted| renumber(wanted, first)).collect();
+            if !self.bindings.assign_all(&given, &wanted) {
+                continue;
+            }
+            self.checked.overloads[expr.id as usize].push(overload.id);
+            let found = self.bindings.resolve(&renumber(&overload.result, first), false);
+            result = Some(match result {
+                Some(before) if !matches!(before, Type::Dyn) && before != found => Type::Dyn,
+                Some(before) => before,
+                None => found,
+            });
+        }
+        result.unwrap_or_else(|| {
+            let given: Vec<String> =
+                given.iter().map(|given| self.bindings.resolve(given, true).to_string()).collect();
+            let signature = match target {
+                Some(_) => format!("{}.({})", given[0], given[1..].join(", ")),
+                None => format!("({})", given.join(", ")),
+            };
+            let text = format!("found no matching overload for '{name}' applied to '{signature}'");
+            self.report(expr.at, text);
+            Type::Error
+        })
+    }
+
+    fn junction(
+        &mut self,
+        expr: &Expr,
+        overload: &Overload,
+        given: &[Type],
+        args: &[Expr],
+    ) -> Type {
+        self.checked.overloads[expr.id as usize] = vec![overload.id];
+        let mut result = Type::Bool;
+        for (given, arg) in given.iter().zip(args) {
+            if !self.bindings.assign(given, &Type::Bool) {
+                self.mismatch(arg.at, &Type::Bool, given);
+                result = Type::Error;
+            }
+        }
+        result
+    }
+
+    /// The type of two parts of one list or map. Whether they may differ is asked later.
+    fn join(&mut self, before: Option<Type>, current: Type) -> Type {
+        match before {
+            None => current,
+            Some(before) if self.bindings.assign(&before, &current) => {
+                most_general(&before, &current).clone()
+            }
+            Some(_) => Type::Dyn,
+        }
+    }
+
+    /// The type of a part that may be absent.
+    fn part(&mut self, value: &Expr, optional: bool) -> Type {
+        self.expr(value);
+        match self.type_of(value.id) {
+            Type::Optional(inner) if optional => (*inner).clone(),
+            found => {
+                if optional && !found.is_dyn() {
+                    self.mismatch(value.at, &Type::optional(found.clone()), &found);
+                }
+                found
+            }
+        }
+    }
+
+    fn list(&mut self, expr: &Expr) -> Type {
+        let Kind::List(elements) = &expr.kind else {
+            return Type::Error;
+        };
+        let mut items = None;
+        for element in elements {
+            let found = self.part(&element.value, element.optional);
+            items = Some(self.join(items, found));
+        }
+        Type::list(items.unwrap_or_else(|| self.bindings.fresh()))
+    }
+
+    fn map(&mut self, expr: &Expr) -> Type {
+        let Kind::Map(entries) = &expr.kind else {
+            return Type::Error;
+        };
+        let (mut keys, mut values) = (None, None);
+        for entry in entries {
+            self.expr(&entry.key);
+            keys = Some(self.join(keys, self.type_of(entry.key.id)));
+            let found = self.part(&entry.value, entry.optional);
+            values = Some(self.join(values, found));
+        }
+        let key = keys.unwrap_or_else(|| self.bindings.fresh());
+        Type::map(key, values.unwrap_or_else(|| self.bindings.fresh()))
+    }
+
+    fn fold(&mut self, fold: &Fold) -> Type {
+        self.expr(&fold.range);
+        self.expr(&fold.init);
+        let range = self.bindings.resolve(&self.type_of(fold.range.id), false);
+        let accumulated = self.type_of(fold.init.id);
+        let (first, value) = match &range {
+            Type::List(item) if fold.second.is_some() => (Type::Int, (**item).clone()),
+            Type::List(item) => ((**item).clone(), Type::Dyn),
+            Type::Map(inner) => (inner.0.clone(), inner.1.clone()),
+            Type::Dyn | Type::Error | Type::Variable(_) => {
+                self.bindings.assign(&Type::Dyn, &range);
+                (Type::Dyn, Type::Dyn)
+            }
+            other => {
+                let text = format!(
+                    "expression of type '{other}' cannot be range of a comprehension (must be \
+                     list, map, or dynamic)"
+                );
+                self.report(fold.range.at, text);
+                (Type::Error, Type::Error)
+            }
+        };
+        let outer = self.scopes.len();
+        self.scopes.push((fold.accumulator.clone(), accumulated.clone()));
+        let inner = self.scopes.len();
+        self.scopes.push((fold.variable.clone(), first));
+        if let Some(second) = &fold.second {
+            self.scopes.push((second.clone(), value));
+        }
+        self.expr(&fold.condition);
+        self.assert(&fold.condition, &Type::Bool);
+        self.expr(&fold.step);
+        self.assert(&fold.step, &accumulated);
+        self.scopes.truncate(inner);
+        self.expr(&fold.result);
+        self.scopes.truncate(outer);
+        self.bindings.resolve(&self.type_of(fold.result.id), false)
+    }
+
+    fn assert(&mut self, expr: &Expr, wanted: &Type) {
+        let found = self.type_of(expr.id);
+        if !self.bindings.assign(wanted, &found) {
+            let (wanted, found) =
+                (self.bindings.resolve(wanted, true), self.bindings.resolve(&found, true));
+            self.mismatch(expr.at, &wanted, &found);
+        }
+    }
+}
+
+fn literal_type(literal: &Literal) -> Type {
+    match literal {
+        Literal::Null => Type::Null,
+        Literal::Bool(_) => Type::Bool,
+        Literal::Int(_) => Type::Int,
+        Literal::Uint(_) => Type::Uint,
+        Literal::Double(_) => Type::Double,
+        Literal::Text(_) => Type::Text,
+        Literal::Bytes(_) => Type::Bytes,
+    }
+}
+
+fn renumber(given: &Type, first: u32) -> Type {
+    match given {
+        Type::Variable(name) => Type::Variable(first + name),
+        other => other.with_parameters(&mut |inner| renumber(inner, first)),
+    }
+}

@@ -1,0 +1,420 @@
+//! What an expression costs at least and at most: the model of `cel-go/checker/cost.go` and of
+//! `k8s.io/apiserver/pkg/cel/library/cost.go`, with sizes from what is declared of the inputs.
+
+mod calls;
+
+use std::collections::HashMap;
+
+use crate::ast::{ACCUMULATOR, Expr, Fold, Id, Kind, Literal, operator};
+use crate::check::Checked;
+use crate::declared::{Declared, DeclaredKind};
+use crate::limits::{LIST_COST, MAP_COST};
+use crate::program::Input;
+use crate::types::{Library, Type};
+
+/// Cost units, or a size, at least and at most. `u64::MAX` is without bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    pub min: u64,
+    pub max: u64,
+}
+
+impl Estimate {
+    const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
+
+    fn exactly(value: u64) -> Self {
+        Self { min: value, max: value }
+    }
+    fn plus(self, other: Self) -> Self {
+        Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
+    }
+    fn times(self, other: Self) -> Self {
+        Self { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
+    }
+    /// Rounded up.
+    fn scaled(self, factor: f64) -> Self {
+        // A cast of a float saturates.
+        let scale = |value: u64| (value as f64 * factor).ceil() as u64;
+        Self { min: scale(self.min), max: scale(self.max) }
+    }
+    fn union(self, other: Self) -> Self {
+        Self { min: self.min.min(other.min), max: self.max.max(other.max) }
+    }
+}
+
+/// Sizes of what is in a list or map.
+#[derive(Clone, Copy, Debug)]
+struct Inside {
+    is_list: bool,
+    key: Estimate,
+    value: Estimate,
+}
+
+/// Where in the declared types a part of an expression comes from.
+#[derive(Clone, Copy, Debug, Default)]
+enum Origin<'a> {
+    /// From none.
+    #[default]
+    None,
+    Declared(&'a Declared),
+    /// From one of which nothing is known.
+    Lost,
+}
+
+/// The key of a map, which is a text of unknown length. Upstream reckons with none.
+static KEY: Declared =
+    Declared { kind: DeclaredKind::Text, size_max: 0, json_min: 2, nullable: false };
+
+#[derive(Clone, Copy)]
+enum Step<'s> {
+    Field(&'s str),
+    Items,
+    Keys,
+    Positions,
+}
+
+struct Local<'a> {
+    name: &'a str,
+    origin: Origin<'a>,
+    size: Option<Estimate>,
+    inside: Option<Inside>,
+}
+
+struct Estimator<'a> {
+    checked: &'a Checked,
+    inputs: &'a [Input],
+    origins: Vec<Origin<'a>>,
+    sizes: HashMap<Id, Estimate>,
+    insides: HashMap<Id, Inside>,
+    locals: Vec<Local<'a>>,
+}
+
+pub(crate) fn estimate(expr: &Expr, checked: &Checked, inputs: &[Input]) -> Estimate {
+    let mut estimator = Estimator {
+        checked,
+        inputs,
+        origins: vec![Origin::None; checked.types.len()],
+        sizes: HashMap::new(),
+        insides: HashMap::new(),
+        locals: Vec::new(),
+    };
+    estimator.cost(expr)
+}
+
+impl<'a> Estimator<'a> {
+    fn cost(&mut self, expr: &'a Expr) -> Estimate {
+        match &expr.kind {
+            Kind::Literal(_) | Kind::Struct(_) => Estimate::default(),
+            Kind::Ident(name) => {
+                let name = name.trim_start_matches('.');
+                let origin = self.local(name).map(|local| local.origin);
+                let input = || self.inputs.iter().find(|input| input.name == name);
+                // The name of a type counts as the first input, see `descend`.
+                let origin = origin.unwrap_or_else(|| match input().or(self.inputs.first()) {
+                    Some(input) => Origin::Declared(&input.declared),
+                    None => Origin::Lost,
+                });
+                self.set_origin(expr, origin);
+                Estimate::exactly(1)
+            }
+            Kind::Select { operand, field, test } => self.select(expr, operand, field, *test),
+            Kind::Call { .. } => self.call(expr),
+            Kind::List(elements) => {
+                let mut sum = Estimate::exactly(LIST_COST);
+                let mut item = Estimate { min: u64::MAX, max: 0 };
+                for element in elements {
+                    sum = sum.plus(self.cost(&element.value));
+                    item = item.union(self.size_or_unknown(&element.value));
+                }
+                if elements.is_empty() {
+                    item.min = 0;
+                }
+                let key = Estimate::exactly(1);
+                self.insides.insert(expr.id, Inside { is_list: true, key, value: item });
+                sum
+            }
+            Kind::Map(entries) => {
+                let mut sum = Estimate::exactly(MAP_COST);
+                let least = if entries.is_empty() { 0 } else { u64::MAX };
+                let mut key = Estimate { min: least, max: 0 };
+                let mut value = key;
+                for entry in entries {
+                    sum = sum.plus(self.cost(&entry.key)).plus(self.cost(&entry.value));
+                    key = key.union(self.size_or_unknown(&entry.key));
+                    value = value.union(self.size_or_unknown(&entry.value));
+                }
+                self.insides.insert(expr.id, Inside { is_list: false, key, value });
+                sum
+            }
+            Kind::Fold(fold) if fold.is_binding() => self.binding(expr, fold),
+            Kind::Fold(fold) => self.fold(expr, fold),
+        }
+    }
+
+    fn local(&self, name: &str) -> Option<&Local<'a>> {
+        self.locals.iter().rev().find(|local| local.name == name)
+    }
+
+    fn kind(&self, expr: &Expr) -> &'a Type {
+        &self.checked.types[expr.id as usize]
+    }
+
+    fn set_origin(&mut self, expr: &Expr, origin: Origin<'a>) {
+        self.origins[expr.id as usize] = origin;
+    }
+
+    fn origin(&self, expr: &Expr) -> Origin<'a> {
+        if let Kind::Ident(name) = &expr.kind
+            && let Some(local) = self.local(name)
+        {
+            return local.origin;
+        }
+        self.origins[expr.id as usize]
+    }
+
+    /// Where a part of something comes from. A part of what comes from nowhere counts as the first
+    /// input: upstream cuts the first step off every path, whatever it is.
+    fn descend(&self, origin: Origin<'a>, step: Step<'_>) -> Origin<'a> {
+        let declared = match origin {
+            Origin::Declared(declared) => declared,
+            Origin::Lost => return Origin::Lost,
+            Origin::None => {
+                return self.inputs.first().map_or(Origin::Lost, |i| Origin::Declared(&i.declared));
+            }
+        };
+        let found = match (step, &declared.kind) {
+            (Step::Items, DeclaredKind::List(inner, _) | DeclaredKind::Map(inner)) => {
+                Some(&**inner)
+            }
+            (Step::Keys, DeclaredKind::Map(_)) => Some(&KEY),
+            (Step::Field(name), DeclaredKind::Object(object)) => {
+                object.fields.get(name).map(|field| &*field.declared)
+            }
+            _ => None,
+        };
+        found.map_or(Origin::Lost, Origin::Declared)
+    }
+
+    fn select(&mut self, expr: &'a Expr, operand: &'a Expr, field: &str, test: bool) -> Estimate {
+        let mut sum = self.cost(operand);
+        if test {
+            return sum;
+        }
+        if matches!(self.kind(operand), Type::Map(_) | Type::Object(_)) {
+            sum = sum.plus(Estimate::exactly(1));
+        }
+        let origin = self.descend(self.origin(operand), Step::Field(field));
+        self.set_origin(expr, origin);
+        sum
+    }
+
+    fn call(&mut self, expr: &'a Expr) -> Estimate {
+        let Kind::Call { function, target, args } = &expr.kind else {
+            return Estimate::default();
+        };
+        let qualified = self.checked.qualified[expr.id as usize].as_deref();
+        let target = if qualified.is_some() { None } else { target.as_deref() };
+        let function = qualified.unwrap_or(function.trim_start_matches('.'));
+        if function == "dyn" && args.len() == 1 {
+            let cost = self.cost(&args[0]).plus(Estimate::exactly(1));
+            self.copy_sizes(expr, &args[0]);
+            return cost;
+        }
+        let costs: Vec<Estimate> = args.iter().map(|arg| self.cost(arg)).collect();
+        let target_cost = target.map_or_else(Estimate::default, |target| self.cost(target));
+        let overloads = &self.checked.overloads[expr.id as usize];
+        if overloads.is_empty() {
+            return Estimate::default();
+        }
+        let call = calls::Call { expr, function, target, args, costs: &costs };
+        let mut total = Estimate { min: u64::MAX, max: 0 };
+        let mut result: Option<Estimate> = None;
+        for overload in overloads {
+            let (cost, size) = self.call_cost(&call, overload);
+            total = total.union(cost);
+            result = match (result, size) {
+                (Some(before), Some(size)) => Some(before.union(size)),
+                (before, size) => before.or(size),
+            };
+            if matches!(*overload, "index_list" | "index_map") {
+                result = self.inside(&args[0]).map(|inside| inside.value);
+                let origin = self.descend(self.origin(&args[0]), Step::Items);
+                self.set_origin(expr, origin);
+            }
+            if result.is_none() {
+                result = self.size(expr);
+            }
+        }
+        if let Some(size) = result {
+            self.sizes.insert(expr.id, size);
+        }
+        target_cost.plus(total)
+    }
+
+    fn copy_sizes(&mut self, to: &Expr, from: &'a Expr) {
+        if let Some(size) = self.size(from) {
+            self.sizes.insert(to.id, size);
+        }
+        if let Some(inside) = self.inside(from) {
+            self.insides.insert(to.id, inside);
+        }
+    }
+
+    fn binding(&mut self, expr: &'a Expr, fold: &'a Fold) -> Estimate {
+        let mut sum = self.cost(&fold.range).plus(self.cost(&fold.init));
+        self.push_accumulator(fold);
+        sum = sum.plus(self.cost(&fold.result));
+        self.locals.pop();
+        self.copy_sizes(expr, &fold.result);
+        sum
+    }
+
+    fn push_accumulator(&mut self, fold: &'a Fold) {
+        let local = Local {
+            name: &fold.accumulator,
+            origin: self.origin(&fold.init),
+            size: self.size(&fold.init),
+            inside: self.inside(&fold.init),
+        };
+        self.locals.push(local);
+    }
+
+    fn fold(&mut self, expr: &'a Expr, fold: &'a Fold) -> Estimate {
+        let mut sum = self.cost(&fold.range).plus(self.cost(&fold.init));
+        self.push_accumulator(fold);
+        let outer = self.locals.len();
+        let inside = self.inside(&fold.range);
+        let is_list = match inside {
+            Some(inside) => inside.is_list,
+            None => matches!(self.kind(&fold.range), Type::List(_)),
+        };
+        let origin = self.origin(&fold.range);
+        let push = |estimator: &mut Self, name: &'a str, step: Step<'_>, size| {
+            let origin = estimator.descend(origin, step);
+            estimator.locals.push(Local { name, origin, size, inside: None });
+        };
+        let (key, value) = (inside.map(|i| i.key), inside.map(|i| i.value));
+        match &fold.second {
+            Some(second) => {
+                let first = if is_list { Step::Positions } else { Step::Keys };
+                push(self, &fold.variable, first, key);
+                push(self, second, Step::Items, value);
+            }
+            None if is_list => push(self, &fold.variable, Step::Items, value),
+            None => push(self, &fold.variable, Step::Keys, key),
+        }
+        let each = self.cost(&fold.condition).plus(self.cost(&fold.step));
+        self.locals.truncate(outer);
+        sum = sum.plus(self.cost(&fold.result));
+        self.locals.truncate(outer - 1);
+        let times = self.size_or_unknown(&fold.range);
+        sum = sum.plus(times.times(each));
+        match &fold.init.kind {
+            Kind::Literal(_) => {
+                if let Some(size) = self.size(&fold.init) {
+                    self.sizes.insert(expr.id, size);
+                }
+            }
+            Kind::List(_) | Kind::Map(_) => {
+                self.sizes.insert(expr.id, times);
+                if let Some(inside) = self.inside(&fold.step) {
+                    self.insides.insert(expr.id, inside);
+                }
+            }
+            _ => {}
+        }
+        sum
+    }
+
+    fn size_or_unknown(&mut self, expr: &'a Expr) -> Estimate {
+        self.size(expr).unwrap_or(Estimate::UNKNOWN)
+    }
+
+    fn size(&mut self, expr: &Expr) -> Option<Estimate> {
+        if let Some(size) = self.sizes.get(&expr.id) {
+            return Some(*size);
+        }
+        if let Some(size) = literal_size(expr) {
+            return Some(Estimate::exactly(size));
+        }
+        if let Origin::Declared(declared) = self.origin(expr) {
+            let size = declared_size(declared);
+            self.sizes.insert(expr.id, size);
+            return Some(size);
+        }
+        if is_scalar(self.kind(expr)) {
+            return Some(Estimate::exactly(1));
+        }
+        match &expr.kind {
+            Kind::Ident(name) => self.local(name)?.size,
+            _ => None,
+        }
+    }
+
+    fn inside(&self, expr: &Expr) -> Option<Inside> {
+        if let Some(inside) = self.insides.get(&expr.id) {
+            return Some(*inside);
+        }
+        match &expr.kind {
+            Kind::Ident(name) => self.local(name)?.inside,
+            _ => None,
+        }
+    }
+
+    /// The size that Kubernetes' own functions reckon with: they do not look at accumulators.
+    fn library_size(&mut self, expr: &'a Expr) -> Estimate {
+        let accumulated = matches!(&expr.kind, Kind::Ident(name) if **name == *ACCUMULATOR);
+        match self.size(expr) {
+            Some(size) => size,
+            None if accumulated => Estimate::UNKNOWN,
+            None => match self.origin(expr) {
+                Origin::Declared(declared) => declared_size(declared),
+                _ => Estimate::UNKNOWN,
+            },
+        }
+    }
+}
+
+fn declared_size(declared: &Declared) -> Estimate {
+    Estimate { min: 0, max: declared.size_max }
+}
+
+fn literal_size(expr: &Expr) -> Option<u64> {
+    Some(match &expr.kind {
+        Kind::Literal(Literal::Text(text)) => text.chars().count() as u64,
+        Kind::Literal(Literal::Bytes(bytes)) => bytes.len() as u64,
+        Kind::Literal(_) => 1,
+        Kind::List(elements) => elements.len() as u64,
+        Kind::Map(entries) => entries.len() as u64,
+        _ => return None,
+    })
+}
+
+fn is_scalar(kind: &Type) -> bool {
+    match kind {
+        Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => {
+            true
+        }
+        Type::Optional(inner) => is_scalar(inner),
+        _ => false,
+    }
+}
+
+/// Whether values of a library type compare in one step.
+fn compares_at_once(library: Library) -> bool {
+    !matches!(library, Library::Format | Library::Url)
+}
+
+/// Whether an operator looks at texts from both sides.
+fn compares(overload: &str) -> bool {
+    const ORDERS: [&str; 4] = ["less_", "less_equals_", "greater_", "greater_equals_"];
+    let ordered = |suffix: &str| {
+        ORDERS.iter().any(|prefix| overload.strip_prefix(prefix).is_some_and(|kind| kind == suffix))
+    };
+    matches!(overload, "equals" | "not_equals") || ordered("string") || ordered("bytes")
+}
+
+/// Whether a function is an operator of its own rules.
+fn is_junction(function: &str) -> bool {
+    matches!(function, operator::AND | operator::OR)
+}

@@ -1,0 +1,624 @@
+//! Evaluation of checked expressions, within a cost limit.
+//!
+//! Costs are those of upstream. Two of its ways show in them: a chain of selections is one thing
+//! (an attribute), whose branches in a conditional cost one unit less; and what consists of
+//! constants is computed once and free.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use regex::Regex;
+
+use crate::ast::{ACCUMULATOR, Element, Entry, Expr, Fold, Id, Kind, Literal, operator};
+use crate::equality::Work;
+use crate::library;
+use crate::limits::{ELEMENTS_MAX, LIST_COST, MAP_COST};
+use crate::operators;
+use crate::pattern;
+use crate::program::Program;
+use crate::runtime_cost;
+use crate::value::{Failure, Key, List, Made, Map, Outcome, Value, fail, no_such_overload};
+
+/// Patterns that one evaluation keeps compiled.
+const PATTERNS_MAX: usize = 64;
+
+pub(crate) struct Evaluator<'a> {
+    program: &'a Program,
+    /// Names and what they stand for, innermost last.
+    scopes: Vec<(&'a str, Outcome<'a>)>,
+    pub cost: u64,
+    limit: u64,
+    pub work: Work,
+    constants: HashMap<Id, Outcome<'a>>,
+    sets: HashMap<Id, Rc<Option<HashSet<Key>>>>,
+    patterns: HashMap<Box<str>, Rc<Regex>>,
+}
+
+impl<'a> Evaluator<'a> {
+    pub fn new(program: &'a Program, variables: Vec<(&'a str, Outcome<'a>)>, limit: u64) -> Self {
+        Self {
+            program,
+            scopes: variables,
+            cost: 0,
+            limit,
+            work: Work::default(),
+            constants: HashMap::new(),
+            sets: HashMap::new(),
+            patterns: HashMap::new(),
+        }
+    }
+
+    fn charge(&mut self, units: u64) -> Result<(), Failure> {
+        self.cost = self.cost.saturating_add(units);
+        if self.cost > self.limit { Err(Failure::Cost) } else { Ok(()) }
+    }
+
+    pub fn expr(&mut self, expr: &'a Expr) -> Outcome<'a> {
+        if self.program.is_constant(expr.id) {
+            return self.constant(expr);
+        }
+        match &expr.kind {
+            Kind::Literal(literal) => Ok(literal_value(literal)),
+            Kind::Ident(name) => self.ident(name),
+            Kind::Select { operand, field, test } => self.select(expr, operand, field, *test),
+            Kind::Call { function, target, args } => {
+                self.call(expr, function, target.as_deref(), args)
+            }
+            Kind::List(elements) => self.list(elements),
+            Kind::Map(entries) => self.map(entries),
+            Kind::Struct(name) => fail(format!("unknown type '{name}'")),
+            Kind::Fold(fold) => self.fold(fold),
+        }
+    }
+
+    /// Computed once, and free.
+    fn constant(&mut self, expr: &'a Expr) -> Outcome<'a> {
+        if let Some(known) = self.constants.get(&expr.id) {
+            return known.clone();
+        }
+        let cost = self.cost;
+        let value = match &expr.kind {
+            Kind::Literal(literal) => Ok(literal_value(literal)),
+            Kind::List(elements) => self.list(elements),
+            Kind::Map(entries) => self.map(entries),
+            Kind::Call { args, .. } if self.program.overload(expr.id) == "in_list" => {
+                // Nothing is in an empty list.
+                let _ = args;
+                Ok(Value::Bool(false))
+            }
+            Kind::Call { function, args, .. } => self.convert(function, args),
+            Kind::Ident(name) => named_type(name),
+            Kind::Select { .. } => named_type(self.program.qualified(expr.id).unwrap_or_default()),
+            _ => no_such_overload(),
+        };
+        self.cost = cost;
+        self.constants.insert(expr.id, value.clone());
+        value
+    }
+
+    fn convert(&mut self, function: &str, args: &'a [Expr]) -> Outcome<'a> {
+        let value = self.expr(&args[0])?;
+        library::call(self, function, vec![value])
+    }
+
+    fn ident(&mut self, name: &str) -> Outcome<'a> {
+        self.charge(1)?;
+        let name = name.trim_start_matches('.');
+        match self.scopes.iter().rev().find(|(known, _)| *known == name) {
+            Some((_, value)) => value.clone(),
+            None => fail(format!("no such attribute(s): {name}")),
+        }
+    }
+
+    fn select(
+        &mut self,
+        expr: &'a Expr,
+        operand: &'a Expr,
+        field: &str,
+        test: bool,
+    ) -> Outcome<'a> {
+        if let Some(name) = self.program.qualified(expr.id) {
+            return named_type(name);
+        }
+        let whole = self.operand(operand)?;
+        if !test {
+            self.charge(1)?;
+        }
+        let (value, optional) = match whole {
+            Value::Optional(None) if test => return Ok(Value::Bool(false)),
+            Value::Optional(None) => return Ok(Value::Optional(None)),
+            Value::Optional(Some(inner)) => ((*inner).clone(), true),
+            other => (other, false),
+        };
+        let Value::Map(map) = value else {
+            return if matches!(value, Value::Opaque(_)) {
+                fail(format!("no such key: {field}"))
+            } else {
+                no_such_overload()
+            };
+        };
+        let found = map.field(field);
+        if test {
+            // A null that stands for absence was removed before.
+            return Ok(Value::Bool(found.is_some()));
+        }
+        match (found, optional) {
+            (Some(value), false) => value,
+            (Some(value), true) => value.map(Value::some),
+            (None, true) => Ok(Value::Optional(None)),
+            (None, false) => fail(format!("no such key: {field}")),
+        }
+    }
+
+    /// What a selection or index is applied to. What is not an attribute yet becomes one.
+    fn operand(&mut self, operand: &'a Expr) -> Outcome<'a> {
+        let value = self.expr(operand)?;
+        if !is_attribute(operand) {
+            self.charge(1)?;
+        }
+        Ok(value)
+    }
+
+    fn optional_select(&mut self, operand: &'a Expr, field: &str) -> Outcome<'a> {
+        let value = match self.operand(operand)? {
+            Value::Optional(None) => return Ok(Value::Optional(None)),
+            Value::Optional(Some(inner)) => (*inner).clone(),
+            other => other,
+        };
+        let Value::Map(map) = value else {
+            return no_such_overload();
+        };
+        match map.field(field) {
+            None => Ok(Value::Optional(None)),
+            Some(value) => {
+                self.charge(1)?;
+                value.map(Value::some)
+            }
+        }
+    }
+
+    fn index(&mut self, args: &'a [Expr], optional: bool) -> Outcome<'a> {
+        let whole = self.operand(&args[0])?;
+        let index = self.expr(&args[1])?;
+        let free = optional && self.program.is_constant(args[1].id);
+        if !is_attribute(&args[1]) && !free {
+            self.charge(1)?;
+        }
+        let (value, wrapped) = match whole {
+            Value::Optional(None) => return Ok(Value::Optional(None)),
+            Value::Optional(Some(inner)) => ((*inner).clone(), true),
+            other => (other, false),
+        };
+        let found = match &value {
+            Value::Map(map) => map.get(&index),
+            Value::List(list) => match operators::position(&index) {
+                Some(at) => usize::try_from(at).ok().and_then(|at| list.get(at)),
+                None => return no_such_overload(),
+            },
+            _ => return no_such_overload(),
+        };
+        if free && found.is_some() {
+            self.charge(1)?;
+        }
+        match (found, wrapped || optional) {
+            (Some(value), true) => value.map(Value::some),
+            (Some(value), false) => value,
+            (None, true) => Ok(Value::Optional(None)),
+            (None, false) => {
+                let index = library::text::display(&index);
+                match value {
+                    Value::List(_) => fail(format!("index out of bounds: {index}")),
+                    _ => fail(format!("no such key: {index}")),
+                }
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        expr: &'a Expr,
+        function: &'a str,
+        target: Option<&'a Expr>,
+        args: &'a [Expr],
+    ) -> Outcome<'a> {
+        match function {
+            operator::AND => return self.junction(args, false),
+            operator::OR => return self.junction(args, true),
+            operator::CONDITIONAL => return self.conditional(args),
+            operator::OPTIONAL_SELECT => {
+                if let Kind::Literal(Literal::Text(field)) = &args[1].kind {
+                    return self.optional_select(&args[0], field);
+                }
+            }
+            operator::INDEX => return self.index(args, false),
+            operator::OPTIONAL_INDEX => return self.index(args, true),
+            operator::NOT_STRICTLY_FALSE => return self.not_strictly_false(&args[0]),
+            operator::ADD if is_accumulator(&args[0]) => return self.append(expr, args),
+            operator::MAP_INSERT => return self.insert(args),
+            operator::IN if self.program.is_constant(args[1].id) => {
+                return self.member_of_constant(expr, args);
+            }
+            "or" | "orValue" if args.len() == 1 => {
+                if let Some(target) = target {
+                    return self.alternative(target, &args[0], function == "or");
+                }
+            }
+            _ => {}
+        }
+        self.plain_call(expr, function, target, args)
+    }
+
+    fn plain_call(
+        &mut self,
+        expr: &'a Expr,
+        function: &'a str,
+        target: Option<&'a Expr>,
+        args: &'a [Expr],
+    ) -> Outcome<'a> {
+        let (function, target) = match self.program.qualified(expr.id) {
+            Some(name) => (name, None),
+            None => (function.trim_start_matches('.'), target),
+        };
+        // All arguments are evaluated, and paid, before the first error counts.
+        let mut values = Vec::with_capacity(args.len() + 1);
+        let mut failure = None;
+        for arg in target.into_iter().chain(args) {
+            match self.expr(arg) {
+                Ok(value) => values.push(value),
+                Err(Failure::Cost) => return Err(Failure::Cost),
+                Err(error) => {
+                    failure = failure.or(Some(error));
+                    // An error has the size of a value without parts.
+                    values.push(Value::Null);
+                }
+            }
+        }
+        if let Some(failure) = failure {
+            let overload = self.program.overload(expr.id);
+            self.charge(runtime_cost::call(function, overload, &values, None))?;
+            return Err(failure);
+        }
+        self.invoke(expr.id, function, values)
+    }
+
+    fn invoke(&mut self, id: Id, function: &str, values: Vec<Value<'a>>) -> Outcome<'a> {
+        let overload = self.program.overload(id);
+        for value in &values {
+            self.measure(value)?;
+        }
+        // Only the cost of joined texts depends on the result.
+        if function == "join" {
+            let result = library::call(self, function, values.clone());
+            self.charge(runtime_cost::call(function, overload, &values, result.as_ref().ok()))?;
+            return result;
+        }
+        self.charge(runtime_cost::call(function, overload, &values, None))?;
+        library::call(self, function, values)
+    }
+
+    /// Sizes of texts are found by counting.
+    fn measure(&mut self, value: &Value<'a>) -> Result<(), Failure> {
+        match value {
+            Value::Text(text) => self.work.add(text.len() as u64 / 16),
+            _ => Ok(()),
+        }
+    }
+
+    fn junction(&mut self, args: &'a [Expr], decisive: bool) -> Outcome<'a> {
+        let mut failure = None;
+        for arg in args {
+            match self.expr(arg) {
+                Ok(Value::Bool(value)) if value == decisive => return Ok(Value::Bool(decisive)),
+                Ok(Value::Bool(_)) => {}
+                Err(Failure::Cost) => return Err(Failure::Cost),
+                Err(error) => failure = failure.or(Some(error)),
+                Ok(_) => {
+                    let error = Failure::Error("no such overload".to_owned());
+                    failure = failure.or(Some(error));
+                }
+            }
+        }
+        failure.map_or(Ok(Value::Bool(!decisive)), Err)
+    }
+
+    fn conditional(&mut self, args: &'a [Expr]) -> Outcome<'a> {
+        let branch = match self.expr(&args[0])? {
+            Value::Bool(true) => &args[1],
+            Value::Bool(false) => &args[2],
+            _ => return no_such_overload(),
+        };
+        let value = self.expr(branch);
+        if has_base_cost(branch) && !self.program.is_constant(branch.id) {
+            self.cost = self.cost.saturating_sub(1);
+        }
+        value
+    }
+
+    fn not_strictly_false(&mut self, arg: &'a Expr) -> Outcome<'a> {
+        let value = self.expr(arg);
+        self.charge(1)?;
+        match value {
+            Err(Failure::Cost) => Err(Failure::Cost),
+            Ok(Value::Bool(value)) => Ok(Value::Bool(value)),
+            _ => Ok(Value::Bool(true)),
+        }
+    }
+
+    /// `a.or(b)` and `a.orValue(b)`: `b` is looked at only when `a` is empty.
+    fn alternative(&mut self, target: &'a Expr, other: &'a Expr, keep: bool) -> Outcome<'a> {
+        match self.expr(target)? {
+            Value::Optional(Some(inner)) if keep => Ok(Value::Optional(Some(inner))),
+            Value::Optional(Some(inner)) => Ok((*inner).clone()),
+            Value::Optional(None) => self.expr(other),
+            _ => no_such_overload(),
+        }
+    }
+
+    fn list(&mut self, elements: &'a [Element]) -> Outcome<'a> {
+        let mut items = Vec::with_capacity(elements.len());
+        for element in elements {
+            match (self.expr(&element.value)?, element.optional) {
+                (value, false) => items.push(value),
+                (Value::Optional(None), true) => {}
+                (Value::Optional(Some(inner)), true) => items.push((*inner).clone()),
+                (_, true) => {
+                    return fail("cannot initialize optional list element from non-optional value");
+                }
+            }
+        }
+        self.charge(LIST_COST)?;
+        Ok(Value::list(items))
+    }
+
+    fn map(&mut self, entries: &'a [Entry]) -> Outcome<'a> {
+        let mut made = Made::default();
+        for entry in entries {
+            let key = self.expr(&entry.key)?;
+            let value = match (self.expr(&entry.value)?, entry.optional) {
+                (value, false) => value,
+                (Value::Optional(None), true) => continue,
+                (Value::Optional(Some(inner)), true) => (*inner).clone(),
+                (_, true) => {
+                    return fail("cannot initialize optional entry from non-optional value");
+                }
+            };
+            if key.key().is_none() {
+                return fail("unsupported key type");
+            }
+            made.insert(key, value);
+        }
+        self.charge(MAP_COST)?;
+        Ok(Value::Map(Map::Made(Rc::new(made))))
+    }
+
+    /// `accumulator + [x]`, without copying what has been gathered so far.
+    fn append(&mut self, expr: &'a Expr, args: &'a [Expr]) -> Outcome<'a> {
+        self.charge(1)?;
+        let addition = self.expr(&args[1]);
+        let so_far = self.take_accumulator()?;
+        let (so_far, addition) = match (so_far, addition?) {
+            (Value::List(List::Made(so_far)), Value::List(addition)) => (so_far, addition),
+            (so_far, addition) => {
+                return self.invoke(expr.id, operator::ADD, vec![so_far, addition]);
+            }
+        };
+        self.charge(1)?;
+        let mut items = so_far;
+        if items.len() + addition.len() > ELEMENTS_MAX {
+            return Err(Failure::Cost);
+        }
+        let all = Rc::make_mut(&mut items);
+        for item in addition.iter() {
+            all.push(item?);
+        }
+        Ok(Value::List(List::Made(items)))
+    }
+
+    /// Takes what has been gathered out of its scope; the step puts it back.
+    fn take_accumulator(&mut self) -> Outcome<'a> {
+        match self.scopes.iter_mut().rev().find(|(name, _)| *name == ACCUMULATOR) {
+            Some((_, value)) => std::mem::replace(value, Ok(Value::Null)),
+            None => no_such_overload(),
+        }
+    }
+
+    fn insert(&mut self, args: &'a [Expr]) -> Outcome<'a> {
+        self.charge(1)?;
+        let additions = args[1..].iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>, _>>();
+        let Value::Map(Map::Made(mut made)) = self.take_accumulator()? else {
+            return no_such_overload();
+        };
+        let additions = additions?;
+        self.charge(1)?;
+        let pairs = match additions.as_slice() {
+            [key, value] => vec![(key.clone(), value.clone())],
+            [Value::Map(map)] => {
+                let mut pairs = Vec::new();
+                for key in map.keys() {
+                    if let Some(value) = map.get(&key) {
+                        pairs.push((key, value?));
+                    }
+                }
+                pairs
+            }
+            _ => return no_such_overload(),
+        };
+        let all = Rc::make_mut(&mut made);
+        for (key, value) in pairs {
+            if all.entries().len() >= ELEMENTS_MAX {
+                return Err(Failure::Cost);
+            }
+            let name = library::text::display(&key);
+            if !all.insert(key, value) {
+                return fail(format!("insert failed: key {name} already exists"));
+            }
+        }
+        Ok(Value::Map(Map::Made(made)))
+    }
+
+    /// `x in [1, 2]`: the constants are put into a set once, and looking there is free.
+    fn member_of_constant(&mut self, expr: &'a Expr, args: &'a [Expr]) -> Outcome<'a> {
+        let id = args[1].id;
+        let set = match self.sets.get(&id) {
+            Some(set) => set.clone(),
+            None => {
+                let list = self.expr(&args[1])?;
+                let set = match &list {
+                    Value::List(List::Made(items)) => items.iter().map(Value::key).collect(),
+                    _ => None,
+                };
+                let set = Rc::new(set);
+                self.sets.insert(id, set.clone());
+                set
+            }
+        };
+        let value = self.expr(&args[0])?;
+        match (&*set, value.key()) {
+            (Some(set), Some(key)) => Ok(Value::Bool(set.contains(&key))),
+            (Some(_), None) => Ok(Value::Bool(false)),
+            (None, _) => {
+                let list = self.expr(&args[1])?;
+                self.invoke(expr.id, operator::IN, vec![value, list])
+            }
+        }
+    }
+
+    fn fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
+        let range = self.expr(&fold.range)?;
+        let init = self.expr(&fold.init);
+        if matches!(init, Err(Failure::Cost)) {
+            return Err(Failure::Cost);
+        }
+        let base = self.scopes.len();
+        self.scopes.push((&fold.accumulator, init));
+        let looped = match &range {
+            Value::List(list) => self.fold_list(fold, list, base),
+            Value::Map(map) => self.fold_map(fold, map, base),
+            _ => no_such_overload(),
+        };
+        self.scopes.truncate(base + 1);
+        let result = looped.and_then(|()| self.expr(&fold.result));
+        self.scopes.truncate(base);
+        result
+    }
+
+    fn fold_list(&mut self, fold: &'a Fold, list: &List<'a>, base: usize) -> Result<(), Failure> {
+        for index in 0..list.len() {
+            let Some(item) = list.get(index) else {
+                break;
+            };
+            match &fold.second {
+                Some(second) => {
+                    self.scopes.push((&fold.variable, Ok(Value::Int(index as i64))));
+                    self.scopes.push((second, item));
+                }
+                None => self.scopes.push((&fold.variable, item)),
+            }
+            if !self.step(fold, base)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn fold_map(&mut self, fold: &'a Fold, map: &Map<'a>, base: usize) -> Result<(), Failure> {
+        for key in map.keys() {
+            let value = fold.second.as_ref().map(|second| (second, map.get(&key)));
+            self.scopes.push((&fold.variable, Ok(key)));
+            if let Some((second, value)) = value {
+                self.scopes.push((second, value.unwrap_or(Ok(Value::Null))));
+            }
+            if !self.step(fold, base)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether to go on.
+    fn step(&mut self, fold: &'a Fold, base: usize) -> Result<bool, Failure> {
+        let goes_on = match self.expr(&fold.condition) {
+            Err(Failure::Cost) => return Err(Failure::Cost),
+            Ok(Value::Bool(value)) => value,
+            _ => true,
+        };
+        if goes_on {
+            let next = self.expr(&fold.step);
+            if matches!(next, Err(Failure::Cost)) {
+                return Err(Failure::Cost);
+            }
+            self.scopes[base].1 = next;
+        }
+        self.scopes.truncate(base + 1);
+        Ok(goes_on)
+    }
+
+    /// A compiled pattern; those in the expression itself were compiled with it.
+    pub fn pattern(&mut self, text: &str) -> Result<Rc<Regex>, regex::Error> {
+        if let Some(known) = self.patterns.get(text) {
+            return Ok(known.clone());
+        }
+        let compiled = match self.program.pattern(text) {
+            Some(known) => Rc::new(known.clone()),
+            None => Rc::new(pattern::compile_computed(text)?),
+        };
+        if self.patterns.len() >= PATTERNS_MAX {
+            self.patterns.clear();
+        }
+        self.patterns.insert(text.into(), compiled.clone());
+        Ok(compiled)
+    }
+}
+
+fn literal_value<'a>(literal: &Literal) -> Value<'a> {
+    match literal {
+        Literal::Null => Value::Null,
+        Literal::Bool(value) => Value::Bool(*value),
+        Literal::Int(value) => Value::Int(*value),
+        Literal::Uint(value) => Value::Uint(*value),
+        Literal::Double(value) => Value::Double(*value),
+        Literal::Text(text) => Value::text(&**text),
+        Literal::Bytes(bytes) => Value::Bytes((&**bytes).into()),
+    }
+}
+
+fn named_type<'a>(name: &str) -> Outcome<'a> {
+    match crate::check::named_type(name.trim_start_matches('.')) {
+        Some(named) => Ok(Value::Type(Rc::new(named))),
+        None => fail(format!("no such attribute(s): {name}")),
+    }
+}
+
+fn is_accumulator(expr: &Expr) -> bool {
+    matches!(&expr.kind, Kind::Ident(name) if &**name == ACCUMULATOR)
+}
+
+/// Whether a selection from it continues the same chain.
+pub(crate) fn is_attribute(expr: &Expr) -> bool {
+    match &expr.kind {
+        Kind::Ident(_) => true,
+        Kind::Select { test, .. } => !test,
+        Kind::Call { function, .. } => matches!(
+            &**function,
+            operator::INDEX
+                | operator::OPTIONAL_INDEX
+                | operator::OPTIONAL_SELECT
+                | operator::CONDITIONAL
+        ),
+        _ => false,
+    }
+}
+
+/// Whether a chain begins with something that costs one unit by itself.
+fn has_base_cost(expr: &Expr) -> bool {
+    let mut first = expr;
+    while is_attribute(first) {
+        first = match &first.kind {
+            Kind::Ident(_) => return true,
+            Kind::Select { operand, .. } => operand,
+            Kind::Call { function, args, .. } if &**function != operator::CONDITIONAL => &args[0],
+            _ => return false,
+        };
+    }
+    !std::ptr::eq(first, expr)
+}

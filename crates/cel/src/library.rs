@@ -1,0 +1,70 @@
+//! Functions, by what they are about.
+
+mod collections;
+mod convert;
+mod moments;
+mod network;
+mod numbers;
+mod patterns;
+pub(crate) mod semver;
+pub(crate) mod text;
+mod text_format;
+pub(crate) mod url;
+
+use crate::eval::Evaluator;
+use crate::format;
+use crate::operators;
+use crate::value::{Outcome, Value, fail, no_such_overload};
+
+/// The result of a function on values; the receiver is the first.
+pub(crate) fn call<'a>(
+    evaluator: &mut Evaluator<'a>,
+    function: &str,
+    args: Vec<Value<'a>>,
+) -> Outcome<'a> {
+    if let Some(result) = operators::call(evaluator, function, &args) {
+        return result;
+    }
+    let args = args.as_slice();
+    let result = optionals(function, args)
+        .or_else(|| convert::call(function, args))
+        .or_else(|| text::call(function, args))
+        .or_else(|| patterns::call(evaluator, function, args))
+        .or_else(|| moments::call(function, args))
+        .or_else(|| collections::call(evaluator, function, args))
+        .or_else(|| numbers::call(function, args))
+        .or_else(|| network::call(function, args))
+        .or_else(|| url::call(function, args))
+        .or_else(|| semver::call(function, args))
+        .or_else(|| format::call(function, args));
+    result.unwrap_or_else(no_such_overload)
+}
+
+fn optionals<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
+    Some(match (function, args) {
+        ("optional.of", [value]) => Ok(Value::some(value.clone())),
+        ("optional.none", []) => Ok(Value::Optional(None)),
+        ("optional.ofNonZeroValue", [value]) if is_zero(value) => Ok(Value::Optional(None)),
+        ("optional.ofNonZeroValue", [value]) => Ok(Value::some(value.clone())),
+        ("hasValue", [Value::Optional(value)]) => Ok(Value::Bool(value.is_some())),
+        ("value", [Value::Optional(Some(value))]) => Ok((**value).clone()),
+        ("value", [Value::Optional(None)]) => fail("optional.none() dereference"),
+        _ => return None,
+    })
+}
+
+fn is_zero(value: &Value<'_>) -> bool {
+    match value {
+        Value::Null | Value::Optional(None) => true,
+        Value::Bool(value) => !value,
+        Value::Int(value) => *value == 0,
+        Value::Uint(value) => *value == 0,
+        Value::Double(value) => *value == 0.0,
+        Value::Text(text) => text.is_empty(),
+        Value::Bytes(bytes) => bytes.is_empty(),
+        Value::List(list) => list.is_empty(),
+        Value::Map(map) => map.is_empty(),
+        Value::Duration(duration) => duration.0 == 0,
+        _ => false,
+    }
+}

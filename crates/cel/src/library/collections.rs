@@ -1,0 +1,140 @@
+//! Functions on lists, and on lists as sets.
+
+use std::cmp::Ordering;
+
+use crate::ast::operator;
+use crate::equality::{compare, equal};
+use crate::eval::Evaluator;
+use crate::operators;
+use crate::time::Duration;
+use crate::types::Type;
+use crate::value::{Failure, List, Outcome, Value, fail};
+
+pub(super) fn call<'a>(
+    evaluator: &mut Evaluator<'a>,
+    function: &str,
+    args: &[Value<'a>],
+) -> Option<Outcome<'a>> {
+    Some(match (function, args) {
+        ("isSorted", [Value::List(list)]) => is_sorted(list),
+        ("min", [Value::List(list)]) => extreme(list, "min", Ordering::Less),
+        ("max", [Value::List(list)]) => extreme(list, "max", Ordering::Greater),
+        ("sum", [Value::List(list)]) => sum(evaluator, list),
+        ("indexOf", [Value::List(list), wanted]) => place(evaluator, list, wanted, false),
+        ("lastIndexOf", [Value::List(list), wanted]) => place(evaluator, list, wanted, true),
+        ("sets.contains", [Value::List(a), Value::List(b)]) => {
+            includes(evaluator, a, b).map(Value::Bool)
+        }
+        ("sets.equivalent", [Value::List(a), Value::List(b)]) => {
+            let both =
+                includes(evaluator, a, b).and_then(|first| Ok(first && includes(evaluator, b, a)?));
+            both.map(Value::Bool)
+        }
+        ("sets.intersects", [Value::List(a), Value::List(b)]) => intersects(evaluator, a, b),
+        _ => return None,
+    })
+}
+
+fn is_sorted<'a>(list: &List<'a>) -> Outcome<'a> {
+    let mut before: Option<Value<'a>> = None;
+    for item in list.iter() {
+        let item = item?;
+        if let Some(before) = &before
+            && compare(before, &item)?.is_gt()
+        {
+            return Ok(Value::Bool(false));
+        }
+        before = Some(item);
+    }
+    Ok(Value::Bool(true))
+}
+
+fn extreme<'a>(list: &List<'a>, name: &str, wanted: Ordering) -> Outcome<'a> {
+    let mut best: Option<Value<'a>> = None;
+    for item in list.iter() {
+        let item = item?;
+        let better = match &best {
+            Some(best) => compare(&item, best)? == wanted,
+            None => true,
+        };
+        if better {
+            best = Some(item);
+        }
+    }
+    best.map_or_else(|| fail(format!("{name} called on empty list")), Ok)
+}
+
+/// The sum; of nothing, zero of the type that was declared.
+fn sum<'a>(evaluator: &mut Evaluator<'a>, list: &List<'a>) -> Outcome<'a> {
+    let mut total: Option<Value<'a>> = None;
+    for item in list.iter() {
+        let item = item?;
+        total = Some(match total {
+            Some(total) => operators::call(evaluator, operator::ADD, &[total, item])
+                .unwrap_or_else(|| fail("no such overload"))?,
+            None => item,
+        });
+    }
+    let zero = || match list {
+        List::Given { declared, .. } => match declared.to_type() {
+            Type::Double => Value::Double(0.0),
+            Type::Duration => Value::Duration(Duration(0)),
+            _ => Value::Int(0),
+        },
+        List::Made(_) => Value::Int(0),
+    };
+    Ok(total.unwrap_or_else(zero))
+}
+
+fn place<'a>(
+    evaluator: &mut Evaluator<'a>,
+    list: &List<'a>,
+    wanted: &Value<'a>,
+    last: bool,
+) -> Outcome<'a> {
+    let mut found = -1;
+    for (index, item) in list.iter().enumerate() {
+        if equal(&item?, wanted, &mut evaluator.work, 0)? {
+            found = index as i64;
+            if !last {
+                break;
+            }
+        }
+    }
+    Ok(Value::Int(found))
+}
+
+fn has<'a>(
+    evaluator: &mut Evaluator<'a>,
+    list: &List<'a>,
+    wanted: &Value<'a>,
+) -> Result<bool, Failure> {
+    for item in list.iter() {
+        if equal(&item?, wanted, &mut evaluator.work, 0)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn includes<'a>(
+    evaluator: &mut Evaluator<'a>,
+    whole: &List<'a>,
+    part: &List<'a>,
+) -> Result<bool, Failure> {
+    for item in part.iter() {
+        if !has(evaluator, whole, &item?)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn intersects<'a>(evaluator: &mut Evaluator<'a>, a: &List<'a>, b: &List<'a>) -> Outcome<'a> {
+    for item in a.iter() {
+        if has(evaluator, b, &item?)? {
+            return Ok(Value::Bool(true));
+        }
+    }
+    Ok(Value::Bool(false))
+}

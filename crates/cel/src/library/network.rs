@@ -1,0 +1,118 @@
+//! IP addresses and networks.
+
+use std::net::IpAddr;
+
+use crate::value::{Outcome, Value, fail};
+
+pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
+    Some(Ok(match (function, args) {
+        ("ip", [Value::Text(text)]) => match address(text) {
+            Ok(address) => Value::Ip(address),
+            Err(error) => return Some(fail(error)),
+        },
+        ("isIP", [Value::Text(text)]) => Value::Bool(address(text).is_ok()),
+        ("ip.isCanonical", [Value::Text(text)]) => match address(text) {
+            Ok(address) => Value::Bool(address.to_string() == **text),
+            Err(error) => return Some(fail(error)),
+        },
+        ("family", [Value::Ip(address)]) => Value::Int(if address.is_ipv4() { 4 } else { 6 }),
+        ("isUnspecified", [Value::Ip(address)]) => Value::Bool(address.is_unspecified()),
+        ("isLoopback", [Value::Ip(address)]) => Value::Bool(address.is_loopback()),
+        ("isLinkLocalMulticast", [Value::Ip(address)]) => {
+            Value::Bool(is_link_local_multicast(*address))
+        }
+        ("isLinkLocalUnicast", [Value::Ip(address)]) => Value::Bool(is_link_local(*address)),
+        ("isGlobalUnicast", [Value::Ip(address)]) => {
+            let broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+            let special = address.is_unspecified()
+                || address.is_loopback()
+                || address.is_multicast()
+                || is_link_local(*address);
+            Value::Bool(!special && !broadcast)
+        }
+        ("cidr", [Value::Text(text)]) => match network(text) {
+            Ok((address, bits)) => Value::Cidr(address, bits),
+            Err(error) => return Some(fail(error)),
+        },
+        ("isCIDR", [Value::Text(text)]) => Value::Bool(network(text).is_ok()),
+        ("ip", [Value::Cidr(address, _)]) => Value::Ip(*address),
+        ("prefixLength", [Value::Cidr(_, bits)]) => Value::Int(i64::from(*bits)),
+        ("masked", [Value::Cidr(address, bits)]) => Value::Cidr(masked(*address, *bits), *bits),
+        ("containsIP", [Value::Cidr(net, bits), Value::Ip(address)]) => {
+            Value::Bool(contains(*net, *bits, *address))
+        }
+        ("containsIP", [Value::Cidr(net, bits), Value::Text(text)]) => match address(text) {
+            Ok(address) => Value::Bool(contains(*net, *bits, address)),
+            Err(error) => return Some(fail(error)),
+        },
+        ("containsCIDR", [Value::Cidr(net, bits), Value::Cidr(other, length)]) => {
+            Value::Bool(bits <= length && contains(*net, *bits, *other))
+        }
+        ("containsCIDR", [Value::Cidr(net, bits), Value::Text(text)]) => match network(text) {
+            Ok((other, length)) => Value::Bool(bits <= &length && contains(*net, *bits, other)),
+            Err(error) => return Some(fail(error)),
+        },
+        _ => return None,
+    }))
+}
+
+fn address(text: &str) -> Result<IpAddr, String> {
+    let parsed: IpAddr = text.parse().map_err(|_| {
+        format!("IP Address {text:?} parse error during conversion from string: unable to parse IP")
+    })?;
+    refuse_mapped(parsed, "IP Address", text)
+}
+
+/// Addresses of one family written as the other's are refused: they are read in two ways.
+fn refuse_mapped(address: IpAddr, what: &str, text: &str) -> Result<IpAddr, String> {
+    match address {
+        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => {
+            Err(format!("IPv4-mapped IPv6 address {text:?} is not allowed as {what}"))
+        }
+        address => Ok(address),
+    }
+}
+
+fn network(text: &str) -> Result<(IpAddr, u8), String> {
+    let invalid = || format!("network address parse error during conversion from string: {text:?}");
+    let (address, bits) = text.split_once('/').ok_or_else(invalid)?;
+    let canonical = bits == "0" || !bits.starts_with('0');
+    let digits = canonical && bits.bytes().all(|byte| byte.is_ascii_digit());
+    let bits: u8 =
+        if digits { bits.parse().map_err(|_| invalid())? } else { return Err(invalid()) };
+    let address: IpAddr = address.parse().map_err(|_| invalid())?;
+    let address = refuse_mapped(address, "CIDR", text)?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    if bits > most { Err(invalid()) } else { Ok((address, bits)) }
+}
+
+fn masked(address: IpAddr, bits: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+            IpAddr::V4((v4.to_bits() & mask).into())
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+            IpAddr::V6((v6.to_bits() & mask).into())
+        }
+    }
+}
+
+fn contains(net: IpAddr, bits: u8, address: IpAddr) -> bool {
+    net.is_ipv4() == address.is_ipv4() && masked(net, bits) == masked(address, bits)
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    }
+}
+
+fn is_link_local_multicast(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.octets()[..3] == [224, 0, 0],
+        IpAddr::V6(v6) => v6.segments()[0] & 0xff0f == 0xff02,
+    }
+}

@@ -1,0 +1,232 @@
+//! Macros: calls that stand for other expressions.
+//!
+//! The expansions are those of `cel-go`, node for node: costs are counted on them.
+
+use crate::ast::{ACCUMULATOR, Element, Expr, Fold, Kind, Literal, operator};
+use crate::parser::Builder;
+use crate::source::Problem;
+
+type Built = Result<Expr, Problem>;
+
+/// A call without a receiver: `has(a.b)`, or a function.
+pub(crate) fn global(build: &mut Builder, at: u32, name: &str, mut args: Vec<Expr>) -> Built {
+    if name != "has" || args.len() != 1 {
+        return build.call(at, name, args);
+    }
+    match args.remove(0).kind {
+        Kind::Select { operand, field, test: false } => {
+            build.node(at, Kind::Select { operand, field, test: true })
+        }
+        _ => Err(Problem { at, message: "invalid argument to has() macro".to_owned() }),
+    }
+}
+
+/// A call on a receiver: a macro over a list, map or optional, or a member function.
+pub(crate) fn member(
+    build: &mut Builder,
+    at: u32,
+    target: Expr,
+    name: &str,
+    args: Vec<Expr>,
+) -> Built {
+    match (name, args.len()) {
+        ("all" | "exists" | "exists_one" | "existsOne", 2) => {
+            quantifier(build, at, target, name, args, false)
+        }
+        ("all" | "exists" | "existsOne", 3) => quantifier(build, at, target, name, args, true),
+        ("map", 2 | 3) | ("filter", 2) => mapped(build, at, target, name, args),
+        ("transformList" | "transformMap", 3 | 4) | ("transformMapEntry", 3 | 4) => {
+            transformed(build, at, target, name, args)
+        }
+        ("optMap" | "optFlatMap", 2) => optional(build, at, target, name, args),
+        _ => {
+            let target = Some(Box::new(target));
+            build.node(at, Kind::Call { function: name.into(), target, args })
+        }
+    }
+}
+
+/// Takes the first argument, which names a variable.
+fn variable(args: &mut Vec<Expr>) -> Result<Box<str>, Problem> {
+    let first = args.remove(0);
+    match first.kind {
+        Kind::Ident(name) if !name.starts_with('.') => Ok(name),
+        _ => Err(Problem { at: first.at, message: "argument must be a simple name".to_owned() }),
+    }
+}
+
+fn variables(args: &mut Vec<Expr>) -> Result<(Box<str>, Box<str>), Problem> {
+    let first = variable(args)?;
+    let at = args[0].at;
+    let second = variable(args)?;
+    if first == second {
+        return Err(Problem { at, message: format!("duplicate variable name: {first}") });
+    }
+    Ok((first, second))
+}
+
+fn accumulator(build: &mut Builder, at: u32) -> Built {
+    build.ident(at, ACCUMULATOR)
+}
+
+struct Loop {
+    range: Expr,
+    variable: Box<str>,
+    second: Option<Box<str>>,
+    init: Expr,
+    condition: Expr,
+    step: Expr,
+}
+
+impl Loop {
+    fn build(self, build: &mut Builder, at: u32, result: Expr) -> Built {
+        let fold = Fold {
+            range: self.range,
+            variable: self.variable,
+            second: self.second,
+            accumulator: ACCUMULATOR.into(),
+            init: self.init,
+            condition: self.condition,
+            step: self.step,
+            result,
+        };
+        build.node(at, Kind::Fold(Box::new(fold)))
+    }
+}
+
+fn quantifier(
+    build: &mut Builder,
+    at: u32,
+    range: Expr,
+    name: &str,
+    mut args: Vec<Expr>,
+    two: bool,
+) -> Built {
+    let (variable, second) = if two {
+        let (first, second) = variables(&mut args)?;
+        (first, Some(second))
+    } else {
+        (variable(&mut args)?, None)
+    };
+    let predicate = args.remove(0);
+    let current = accumulator(build, at)?;
+    let (init, condition, step) = match name {
+        "all" => {
+            let init = build.literal(at, Literal::Bool(true))?;
+            let so_far = accumulator(build, at)?;
+            let condition = build.call(at, operator::NOT_STRICTLY_FALSE, vec![so_far])?;
+            (init, condition, build.call(at, operator::AND, vec![current, predicate])?)
+        }
+        "exists" => {
+            let init = build.literal(at, Literal::Bool(false))?;
+            let so_far = accumulator(build, at)?;
+            let none = build.call(at, operator::NOT, vec![so_far])?;
+            let condition = build.call(at, operator::NOT_STRICTLY_FALSE, vec![none])?;
+            (init, condition, build.call(at, operator::OR, vec![current, predicate])?)
+        }
+        _ => {
+            let init = build.literal(at, Literal::Int(0))?;
+            let condition = build.literal(at, Literal::Bool(true))?;
+            let one = build.literal(at, Literal::Int(1))?;
+            let counted = build.call(at, operator::ADD, vec![current, one])?;
+            let same = accumulator(build, at)?;
+            let step = build.call(at, operator::CONDITIONAL, vec![predicate, counted, same])?;
+            (init, condition, step)
+        }
+    };
+    let found = accumulator(build, at)?;
+    let result = if matches!(name, "all" | "exists") {
+        found
+    } else {
+        let one = build.literal(at, Literal::Int(1))?;
+        build.call(at, operator::EQUALS, vec![found, one])?
+    };
+    Loop { range, variable, second, init, condition, step }.build(build, at, result)
+}
+
+fn mapped(build: &mut Builder, at: u32, range: Expr, name: &str, mut args: Vec<Expr>) -> Built {
+    let variable = variable(&mut args)?;
+    let last = args.pop().expect("two or three arguments");
+    let (filter, item) = match name {
+        "filter" => (Some(last), build.ident(at, &variable)?),
+        _ => (args.pop(), last),
+    };
+    let init = build.node(at, Kind::List(Vec::new()))?;
+    let step = appended(build, at, item)?;
+    finish(build, at, Unfinished { range, variable, second: None, filter, init, step })
+}
+
+fn appended(build: &mut Builder, at: u32, value: Expr) -> Built {
+    let so_far = accumulator(build, at)?;
+    let one = build.node(at, Kind::List(vec![Element { value, optional: false }]))?;
+    build.call(at, operator::ADD, vec![so_far, one])
+}
+
+fn transformed(
+    build: &mut Builder,
+    at: u32,
+    range: Expr,
+    name: &str,
+    mut args: Vec<Expr>,
+) -> Built {
+    let (variable, second) = variables(&mut args)?;
+    let value = args.pop().expect("three or four arguments");
+    let filter = args.pop();
+    let (init, step) = if name == "transformList" {
+        (build.node(at, Kind::List(Vec::new()))?, appended(build, at, value)?)
+    } else {
+        let mut parts = vec![accumulator(build, at)?];
+        if name == "transformMap" {
+            parts.push(build.ident(at, &variable)?);
+        }
+        parts.push(value);
+        let init = build.node(at, Kind::Map(Vec::new()))?;
+        (init, build.call(at, operator::MAP_INSERT, parts)?)
+    };
+    finish(build, at, Unfinished { range, variable, second: Some(second), filter, init, step })
+}
+
+/// A loop over everything, that skips what the filter does not let through.
+struct Unfinished {
+    range: Expr,
+    variable: Box<str>,
+    second: Option<Box<str>>,
+    filter: Option<Expr>,
+    init: Expr,
+    step: Expr,
+}
+
+fn finish(build: &mut Builder, at: u32, parts: Unfinished) -> Built {
+    let Unfinished { range, variable, second, filter, init, mut step } = parts;
+    let condition = build.literal(at, Literal::Bool(true))?;
+    if let Some(filter) = filter {
+        let same = accumulator(build, at)?;
+        step = build.call(at, operator::CONDITIONAL, vec![filter, step, same])?;
+    }
+    let result = accumulator(build, at)?;
+    Loop { range, variable, second, init, condition, step }.build(build, at, result)
+}
+
+/// `optMap` and `optFlatMap`: the value gets a name inside, when there is one.
+fn optional(build: &mut Builder, at: u32, target: Expr, name: &str, mut args: Vec<Expr>) -> Built {
+    let accumulator = variable(&mut args)?;
+    let result = args.remove(0);
+    let again = build.copy(&target)?;
+    let present = build.member(at, target, "hasValue")?;
+    let fold = Fold {
+        range: build.node(at, Kind::List(Vec::new()))?,
+        variable: "#unused".into(),
+        second: None,
+        init: build.member(at, again, "value")?,
+        condition: build.literal(at, Literal::Bool(false))?,
+        step: build.ident(at, &accumulator)?,
+        accumulator,
+        result,
+    };
+    let mut value = build.node(at, Kind::Fold(Box::new(fold)))?;
+    if name == "optMap" {
+        value = build.call(at, "optional.of", vec![value])?;
+    }
+    let none = build.call(at, "optional.none", Vec::new())?;
+    build.call(at, operator::CONDITIONAL, vec![present, value, none])
+}

@@ -1,0 +1,75 @@
+//! What is refused, and how.
+
+use super::program;
+
+fn refusal(source: &str) -> String {
+    program(source).expect_err(source)
+}
+
+#[test]
+fn an_error_shows_its_place() {
+    assert_eq!(
+        refusal("self.i > 1 &&\n  self.foo == 1"),
+        "compilation failed: ERROR: <input>:2:7: undefined field 'foo'\n |   self.foo == 1\n | \
+         ......^"
+    );
+    let wide = refusal("'é' + self.nope == ''");
+    assert!(wide.ends_with(" | 'é' + self.nope == ''\n | .．........^"), "{wide}");
+}
+
+#[test]
+fn types_that_do_not_fit_are_refused() {
+    for (source, wanted) in [
+        ("self.i + self.s == 1", "found no matching overload for '_+_' applied to '(int, string)'"),
+        ("self.i == self.s", "found no matching overload for '_==_' applied to '(int, string)'"),
+        ("foo == 1", "undeclared reference to 'foo' (in container '')"),
+        ("unknown(self.i) == 1", "undeclared reference to 'unknown' (in container '')"),
+        ("self.i.bar == 1", "type 'int' does not support field selection"),
+        (
+            "self.i.all(x, x)",
+            "expression of type 'int' cannot be range of a comprehension (must be list, map, or \
+             dynamic)",
+        ),
+        ("[1, 'a'].size() == 2", "expected type 'int' but found 'string'"),
+        ("self.i && self.b", "expected type 'bool' but found 'int'"),
+        (
+            "self.s.startsWith(1)",
+            "found no matching overload for 'startsWith' applied to 'string.(int)'",
+        ),
+        ("self.s.matches('[')", "invalid matches argument"),
+        ("duration('1x') == duration('1s')", "invalid duration argument"),
+        ("self.l.all(1, true)", "argument must be a simple name"),
+        ("has(self)", "invalid argument to has() macro"),
+        ("self.l.all(x, x, true)", "duplicate variable name: x"),
+        ("Foo{a: 1} == 1", "undeclared reference to 'Foo' (in container '')"),
+    ] {
+        let text = refusal(source);
+        assert!(text.contains(wanted), "{source}: {text}");
+    }
+    let text = refusal("int('abc') == 1");
+    assert_eq!(text, "program instantiation failed: type conversion error from 'string' to 'int'");
+}
+
+#[test]
+fn syntax_errors_are_refused() {
+    for source in
+        ["", "1 = 2", "(1", "a b", "'x", "1 +", "[1", "{1}", "x.", "x..y", "`", "\\", "if"]
+    {
+        assert!(refusal(source).contains("Syntax error"), "{source}");
+    }
+}
+
+#[test]
+fn names_are_escaped() {
+    for (name, wanted) in [
+        ("plain", Some("plain")),
+        ("namespace", Some("__namespace__")),
+        ("a.b-c/d", Some("a__dot__b__dash__c__slash__d")),
+        ("a__b", Some("a__underscores__b")),
+        ("1st", None),
+        ("sp ace", None),
+        ("", None),
+    ] {
+        assert_eq!(crate::escape(name).as_deref(), wanted, "{name}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Types of expressions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::declared::Object;
+
+/// A type, as the checker knows it.
+#[derive(Clone, Debug)]
+pub enum Type {
+    /// Anything; checked when it is evaluated.
+    Dyn,
+    /// What has been reported already; fits everything.
+    Error,
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    Text,
+    Bytes,
+    Timestamp,
+    Duration,
+    /// The type of a type.
+    Type(Arc<Type>),
+    List(Arc<Type>),
+    Map(Arc<(Type, Type)>),
+    Optional(Arc<Type>),
+    /// An object with declared fields.
+    Object(Arc<Object>),
+    /// A type of the Kubernetes libraries.
+    Library(Library),
+    /// What is not known yet. Never part of a checked expression.
+    Variable(u32),
+}
+
+/// Types that Kubernetes adds to the language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    Quantity,
+    Url,
+    Ip,
+    Cidr,
+    Format,
+    Semver,
+}
+
+impl Library {
+    /// The name that type errors say.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quantity => "kubernetes.Quantity",
+            Self::Url => "kubernetes.URL",
+            Self::Ip => "net.IP",
+            Self::Cidr => "net.CIDR",
+            Self::Format => "kubernetes.NamedFormat",
+            Self::Semver => "kubernetes.Semver",
+        }
+    }
+}
+
+impl Type {
+    pub(crate) fn list(of: Self) -> Self {
+        Self::List(Arc::new(of))
+    }
+    pub(crate) fn map(key: Self, value: Self) -> Self {
+        Self::Map(Arc::new((key, value)))
+    }
+    pub(crate) fn optional(of: Self) -> Self {
+        Self::Optional(Arc::new(of))
+    }
+    pub(crate) fn is_dyn(&self) -> bool {
+        matches!(self, Self::Dyn | Self::Error)
+    }
+    /// The types that this one is made of.
+    pub(crate) fn parameters(&self) -> Vec<&Self> {
+        match self {
+            Self::List(inner) | Self::Optional(inner) | Self::Type(inner) => vec![inner],
+            Self::Map(inner) => vec![&inner.0, &inner.1],
+            _ => Vec::new(),
+        }
+    }
+    /// The same type of other parameters.
+    pub(crate) fn with_parameters(&self, change: &mut dyn FnMut(&Self) -> Self) -> Self {
+        match self {
+            Self::List(inner) => Self::list(change(inner)),
+            Self::Optional(inner) => Self::optional(change(inner)),
+            Self::Type(inner) => Self::Type(Arc::new(change(inner))),
+            Self::Map(inner) => Self::map(change(&inner.0), change(&inner.1)),
+            other => other.clone(),
+        }
+    }
+    /// The same outermost type, whatever its parameters are.
+    pub(crate) fn same_kind(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Object(a), Self::Object(b)) => Arc::ptr_eq(a, b),
+            (Self::Library(a), Self::Library(b)) => a == b,
+            (Self::Variable(a), Self::Variable(b)) => a == b,
+            (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+        }
+    }
+}
+
+impl PartialEq for Type {
+    fn eq(&self, other: &Self) -> bool {
+        self.same_kind(other) && self.parameters() == other.parameters()
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Dyn | Self::Variable(_) => "dyn",
+            Self::Error => "!error!",
+            Self::Null => "null",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Uint => "uint",
+            Self::Double => "double",
+            Self::Text => "string",
+            Self::Bytes => "bytes",
+            Self::Timestamp => "timestamp",
+            Self::Duration => "duration",
+            Self::Type(inner) => return write!(f, "type({inner})"),
+            Self::List(inner) => return write!(f, "list({inner})"),
+            Self::Map(inner) => return write!(f, "map({}, {})", inner.0, inner.1),
+            Self::Optional(inner) => return write!(f, "optional_type({inner})"),
+            Self::Object(object) => &object.name,
+            Self::Library(library) => library.name(),
+        })
+    }
+}
