@@ -7,8 +7,9 @@
 use api_meta::status::Cause;
 use serde_json::{Map, Value};
 
-use crate::pattern;
+use crate::expressions;
 use crate::schema::{Additional, CAUSES_MAX, Id, SCHEMA_DEPTH_MAX, Schema, Type};
+use cel::pattern;
 
 /// Keywords that no schema of a custom resource may use.
 const UNSUPPORTED: [&str; 6] =
@@ -18,6 +19,12 @@ const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// Everything that keeps the `openAPIV3Schema` at `path` from being served, at most [`CAUSES_MAX`]
 /// causes. A schema without causes compiles.
 pub fn check(schema: &Value, path: &str) -> Vec<Cause> {
+    check_update(schema, path, None)
+}
+
+/// The same for a schema that takes the place of `old`: rules of one that did not change may cost
+/// more than those of a new one, so that what is served stays writable.
+pub fn check_update(schema: &Value, path: &str, old: Option<&Value>) -> Vec<Cause> {
     let mut checker = Checker { causes: Vec::new() };
     match schema.as_object() {
         Some(map) => checker.structural(map, path, Level::Root, 0),
@@ -25,7 +32,13 @@ pub fn check(schema: &Value, path: &str) -> Vec<Cause> {
     }
     if checker.causes.is_empty() {
         match Schema::compile(schema) {
-            Ok(compiled) => checker.defaults(&compiled, compiled.root, path),
+            Ok(compiled) => {
+                checker.defaults(&compiled, compiled.root, path);
+                if checker.causes.is_empty() {
+                    let unchanged = old == Some(schema);
+                    checker.causes = expressions::check(&compiled, path, unchanged);
+                }
+            }
             Err(error) => {
                 let text = error.to_string();
                 checker.causes.push(Cause::forbidden(path, &text));

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::pattern;
+use crate::expressions::{Expressions, Source};
 use crate::schema::{
     Additional, Bound, Id, ListType, Node, Rules, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, Schema, Type,
 };
+use cel::pattern;
 
 /// Why a schema cannot be compiled. [`check`](crate::check()) finds these beforehand and says
 /// where.
@@ -74,13 +75,18 @@ impl<'a> Compiler<'a> {
 
     fn finish(mut self, schema: &'a Value, resource: bool) -> Result<Schema, SchemaError> {
         let root = self.schema(schema, "", 0)?;
-        Ok(Schema {
+        let mut schema = Schema {
             nodes: Arc::from(self.nodes),
             root,
             resource,
             has_rules: self.has_rules,
             has_defaults: self.has_defaults,
-        })
+            expressions: None,
+        };
+        if schema.has_rules {
+            schema.expressions = Some(Arc::new(Expressions::new(&schema)));
+        }
+        Ok(schema)
     }
 
     fn schema(&mut self, json: &'a Value, path: &str, depth: usize) -> Result<Id, SchemaError> {
@@ -179,8 +185,11 @@ impl<'a> Compiler<'a> {
                 Additional::Schema(self.schema(child, &path, depth + 1)?)
             }
         };
-        self.has_rules |= map.contains_key("x-kubernetes-validations");
         self.has_defaults |= node.default.is_some();
+        if self.definitions.is_none() {
+            node.validations = Source::read_all(map);
+            self.has_rules |= !node.validations.is_empty();
+        }
         if self.definitions.is_some() {
             self.loosen(&mut node, map, path, depth)?;
         } else {

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use regex::Regex;
 use serde_json::Value;
 
+use crate::expressions::{Expressions, Source};
+
 /// Nesting below which a schema is refused.
 pub const SCHEMA_DEPTH_MAX: usize = 256;
 /// Nodes of one schema; the largest schemas in public use have about 20,000.
@@ -32,6 +34,8 @@ pub struct Schema {
     pub(crate) has_rules: bool,
     /// Some node has a default.
     pub(crate) has_defaults: bool,
+    /// The rules, when there are some.
+    pub(crate) expressions: Option<Arc<Expressions>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +103,8 @@ pub(crate) struct Node {
     /// Sorted by name.
     pub properties: Box<[(Box<str>, Id)]>,
     pub default: Option<Box<Value>>,
+    /// Validation rules in CEL.
+    pub validations: Box<[Source]>,
     pub rules: Option<Box<Rules>>,
     /// Name of the definition that this node is, in schemas of built-in types.
     pub definition: Option<Box<str>>,
@@ -160,7 +166,7 @@ impl Schema {
             .find(|variant| variant.kind.is_some_and(|kind| kind == type_of(value)))
             .unwrap_or(node)
     }
-    /// Whether some part has validation rules that this crate does not evaluate (CEL).
+    /// Whether some part has validation rules in CEL.
     pub fn has_rules(&self) -> bool {
         self.has_rules
     }

@@ -1,6 +1,7 @@
 //! Expected texts are those of a Kubernetes 1.36 API server.
 
 mod check;
+mod expressions;
 mod jsonpath;
 mod operations;
 mod properties;

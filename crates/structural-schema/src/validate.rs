@@ -25,14 +25,20 @@ impl Schema {
         let mut causes = Vec::new();
         self.value(self.root, value, old, "", 0, &mut causes);
         causes.truncate(CAUSES_MAX);
+        let Some(expressions) = &self.expressions else {
+            return causes;
+        };
         // Rules are evaluated on objects of the right shape only.
-        if self.has_rules && causes.iter().any(stops_rules) {
+        if causes.iter().any(stops_rules) {
             causes.push(Cause::invalid(
                 NO_FIELD,
                 &Value::Null,
                 "some validation rules were not checked because the object was invalid; correct \
                  the existing errors to complete validation",
             ));
+        } else {
+            causes.extend(expressions.validate(self, value, old));
+            causes.truncate(CAUSES_MAX);
         }
         causes
     }

@@ -111,6 +111,6 @@ proptest! {
     #[test]
     fn no_text_upsets_the_path_and_pattern_parsers(text in "\\PC{0,40}") {
         let _ = crate::JsonPath::parse(&text);
-        let _ = crate::pattern::compile(&text);
+        let _ = cel::pattern::compile(&text);
     }
 }

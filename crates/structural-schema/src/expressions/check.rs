@@ -1,0 +1,270 @@
+//! Whether the rules of a definition may be served: their form, their types, their costs.
+
+use api_meta::status::Cause;
+use cel::limits::{REQUEST_BYTES, RULE_ESTIMATE_MAX, SCHEMA_ESTIMATE_MAX};
+use serde_json::Value;
+
+use super::{Expressions, Rule, Source, field_path};
+use crate::schema::{Additional, CAUSES_MAX, Id, ListType, Node, Schema, Type};
+
+const REASONS: [&str; 4] =
+    ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+/// Rules blamed when all together cost too much.
+const BLAMED_MAX: usize = 4;
+
+/// Everything that keeps the rules of `schema`, which stands at `path`, from being served.
+/// `unchanged`: it is served already, so that it may cost more than a new one.
+pub(crate) fn check(schema: &Schema, path: &str, unchanged: bool) -> Vec<Cause> {
+    let Some(expressions) = schema.expressions.as_deref() else {
+        return Vec::new();
+    };
+    let mut checker = Checker {
+        schema,
+        expressions,
+        unchanged,
+        causes: Vec::new(),
+        total: 0,
+        expensive: Vec::new(),
+    };
+    let place = Place { path: path.to_owned(), times: Some(1), uncorrelated: None };
+    checker.forms(schema.root, path);
+    if checker.causes.is_empty() {
+        checker.node(schema.root, &place);
+        checker.total_cost(path);
+    }
+    checker.causes.truncate(CAUSES_MAX);
+    checker.causes
+}
+
+struct Checker<'s> {
+    schema: &'s Schema,
+    expressions: &'s Expressions,
+    unchanged: bool,
+    causes: Vec<Cause>,
+    total: u64,
+    expensive: Vec<(u64, String)>,
+}
+
+/// A node of the schema.
+struct Place {
+    path: String,
+    /// How often it can be in one object; `None` without a limit.
+    times: Option<u64>,
+    /// The list above it whose items cannot be found again in the old object.
+    uncorrelated: Option<String>,
+}
+
+impl Checker<'_> {
+    fn children(&self, node: &Node, path: &str) -> Vec<(Id, String)> {
+        let mut children: Vec<(Id, String)> = node
+            .properties
+            .iter()
+            .map(|(name, id)| (*id, format!("{path}.properties[{name}]")))
+            .collect();
+        children.extend(node.items.map(|id| (id, format!("{path}.items"))));
+        if let Additional::Schema(id) = node.additional {
+            children.push((id, format!("{path}.additionalProperties")));
+        }
+        children
+    }
+
+    /// What can be said of rules without understanding them.
+    fn forms(&mut self, id: Id, path: &str) {
+        let node = self.schema.node(id);
+        for (index, source) in node.validations.iter().enumerate() {
+            self.form(id, source, &format!("{path}.x-kubernetes-validations[{index}]"));
+        }
+        for (child, path) in self.children(node, path) {
+            self.forms(child, &path);
+        }
+    }
+
+    fn form(&mut self, id: Id, source: &Source, path: &str) {
+        let breaks = |text: &str| text.contains(['\n', '\r']);
+        let Source { rule, message, message_expression, reason, field_path, .. } = source;
+        let (trimmed, text) = (rule.trim(), message.trim());
+        let field = format!("{path}.message");
+        if trimmed.is_empty() {
+            self.causes.push(Cause::required(format!("{path}.rule"), "rule is not specified"));
+        } else if !message.is_empty() && text.is_empty() {
+            let detail = "must be non-empty if specified";
+            self.causes.push(Cause::invalid(field, &message.as_str().into(), detail));
+        } else if breaks(text) {
+            let detail = "must not contain line breaks";
+            self.causes.push(Cause::invalid(field, &message.as_str().into(), detail));
+        } else if breaks(trimmed) && text.is_empty() {
+            let detail = "message must be specified if rule contains line breaks";
+            self.causes.push(Cause::required(field, detail));
+        }
+        if !message_expression.is_empty() && message_expression.trim().is_empty() {
+            let detail = "messageExpression must be non-empty if specified";
+            self.causes.push(Cause::required(format!("{path}.messageExpression"), detail));
+        }
+        if let Some(reason) = reason.as_deref().filter(|reason| !REASONS.contains(reason)) {
+            let field = format!("{path}.reason");
+            self.causes.push(Cause::not_supported(field, &reason.into(), &REASONS));
+        }
+        if field_path.is_empty() {
+            return;
+        }
+        let value = Value::from(field_path.as_str());
+        let field = format!("{path}.fieldPath");
+        let mut refuse = |detail: &str| {
+            self.causes.push(Cause::invalid(field.as_str(), &value, detail));
+        };
+        if field_path.trim().is_empty() {
+            refuse("must be non-empty if specified");
+        }
+        if breaks(field_path) {
+            refuse("must not contain line breaks");
+        }
+        if field_path::normalize(self.schema, id, field_path).is_err() {
+            refuse("must be a valid path");
+        }
+    }
+
+    fn node(&mut self, id: Id, place: &Place) {
+        if self.causes.len() >= CAUSES_MAX || !self.expressions.below[id as usize] {
+            return;
+        }
+        let node = self.schema.node(id);
+        let uncorrelated = match (node.items, node.list_type) {
+            (Some(_), ListType::Map) | (None, _) => place.uncorrelated.clone(),
+            _ => Some(place.path.clone()),
+        };
+        let times = place.times.zip(elements(node)).map(|(a, b)| a.saturating_mul(b));
+        for (child, path) in self.children(node, &place.path) {
+            let uncorrelated = uncorrelated.clone();
+            self.node(child, &Place { path, times, uncorrelated });
+        }
+        if node.validations.is_empty() {
+            return;
+        }
+        let path = format!("{}.x-kubernetes-validations", place.path);
+        let Some(declared) = &self.expressions.declared[id as usize] else {
+            let text = "Internal error: internal error: failed to construct type information for \
+                        x-kubernetes-validations rules: unable to convert structural schema to CEL \
+                        declarations";
+            self.causes.push(Cause::new("InternalError", path, text));
+            return;
+        };
+        let times = place.times.unwrap_or(REQUEST_BYTES / (declared.json_min + 1));
+        for (index, rule) in self.expressions.rules[id as usize].iter().enumerate() {
+            self.rule(rule, &format!("{path}[{index}]"), times, place);
+        }
+    }
+
+    fn rule(&mut self, rule: &Rule, path: &str, times: u64, place: &Place) {
+        let field = format!("{path}.rule");
+        match &rule.program {
+            Ok(program) => {
+                let cost = program.estimate().max.saturating_mul(times);
+                self.cost("estimated rule cost", &field, cost);
+            }
+            Err(error) => {
+                self.causes.push(Cause::invalid(field.as_str(), &rule.source.to_json(), error));
+            }
+        }
+        let message_field = format!("{path}.messageExpression");
+        match &rule.message {
+            // Upstream does not multiply it: one object is told one message.
+            Some(Ok(program)) => {
+                let cost = program.estimate().max;
+                self.cost("estimated messageExpression cost", &message_field, cost);
+            }
+            // An error of the rule hides this one.
+            Some(Err(error)) if rule.program.is_ok() => {
+                self.causes.push(Cause::invalid(message_field, &rule.source.to_json(), error));
+            }
+            _ => {}
+        }
+        match (rule.uses_old, &place.uncorrelated, rule.source.optional_old_self) {
+            (true, Some(list), _) => {
+                let detail = format!(
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within \
+                     {list}"
+                );
+                let text = Value::from(rule.source.rule.as_str());
+                self.causes.push(Cause::invalid(field, &text, &detail));
+            }
+            (false, _, Some(optional)) if rule.program.is_ok() => {
+                let detail = "may not be set if oldSelf is not used in rule";
+                let field = format!("{path}.optionalOldSelf");
+                self.causes.push(Cause::invalid(field, &optional.into(), detail));
+            }
+            _ => {}
+        }
+    }
+
+    fn cost(&mut self, what: &str, field: &str, cost: u64) {
+        if cost > RULE_ESTIMATE_MAX && !self.unchanged {
+            self.causes.push(Cause::forbidden(field, &exceeded(what, cost, RULE_ESTIMATE_MAX)));
+        }
+        self.total = self.total.saturating_add(cost);
+        // Rules of less than a hundredth of the limit are not to blame.
+        if cost >= SCHEMA_ESTIMATE_MAX / 100 {
+            self.expensive.push((cost, field.to_owned()));
+        }
+    }
+
+    fn total_cost(&mut self, path: &str) {
+        if self.total <= SCHEMA_ESTIMATE_MAX || self.unchanged {
+            return;
+        }
+        self.expensive.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
+        for (_, field) in self.expensive.iter().take(BLAMED_MAX) {
+            let detail = "contributed to estimated rule cost total exceeding cost limit for entire \
+                          OpenAPIv3 schema";
+            self.causes.push(Cause::forbidden(field.as_str(), detail));
+        }
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let detail = exceeded(what, self.total, SCHEMA_ESTIMATE_MAX);
+        self.causes.push(Cause::forbidden(path, &detail));
+    }
+}
+
+impl Source {
+    /// The rule as the definition has it.
+    fn to_json(&self) -> Value {
+        let mut fields = serde_json::Map::new();
+        let mut text = |key: &str, value: &str| {
+            if !value.is_empty() {
+                fields.insert(key.to_owned(), value.into());
+            }
+        };
+        text("rule", &self.rule);
+        text("message", &self.message);
+        text("messageExpression", &self.message_expression);
+        text("reason", self.reason.as_deref().unwrap_or_default());
+        text("fieldPath", &self.field_path);
+        if let Some(optional) = self.optional_old_self {
+            fields.insert("optionalOldSelf".to_owned(), optional.into());
+        }
+        fields.into()
+    }
+}
+
+/// How often what is directly below a node can be there; `None` without a limit.
+fn elements(node: &Node) -> Option<u64> {
+    let rules = node.rules.as_deref();
+    match node.kind {
+        Some(Type::Object) if node.additional != Additional::None => rules?.max_properties,
+        Some(Type::Array) => rules?.max_items,
+        _ => Some(1),
+    }
+}
+
+fn exceeded(what: &str, cost: u64, limit: u64) -> String {
+    let factor = cost as f64 / limit as f64;
+    let factor = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    format!(
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, \
+         maxProperties, and maxLength where arrays, maps, and strings are declared)"
+    )
+}
