@@ -22,7 +22,7 @@ pub(super) fn create(crd: &Value) -> Vec<Cause> {
         let detail = "must be spec.names.plural+\".\"+spec.group";
         causes.push(Cause::invalid("metadata.name", &crd.name().into(), detail));
     }
-    specification(spec, &mut causes);
+    specification(spec, None, &mut causes);
     if spec["preserveUnknownFields"] == true {
         let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in \
                       spec.versions[*].schema instead";
@@ -46,7 +46,7 @@ pub(super) fn update(crd: &Value, old: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let (spec, before) = (&crd["spec"], &old["spec"]);
     if spec != before {
-        specification(spec, &mut causes);
+        specification(spec, Some(before), &mut causes);
     }
     let mut immutable = vec![
         ("spec.group", &spec["group"], &before["group"]),
@@ -98,11 +98,11 @@ pub(super) fn status(crd: &Value) -> Vec<Cause> {
     causes
 }
 
-fn specification(spec: &Value, causes: &mut Vec<Cause>) {
+fn specification(spec: &Value, before: Option<&Value>, causes: &mut Vec<Cause>) {
     group(spec, causes);
     enumerated("spec.scope", &spec["scope"], &["Cluster", "Namespaced"], causes);
     kind_names(&spec["names"], causes);
-    versions(spec, causes);
+    versions(spec, before, causes);
     conversion(spec, causes);
 }
 
@@ -169,7 +169,7 @@ fn kind_names(names: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn versions(spec: &Value, causes: &mut Vec<Cause>) {
+fn versions(spec: &Value, before: Option<&Value>, causes: &mut Vec<Cause>) {
     let versions = list(&spec["versions"]);
     let field = "spec.versions";
     let storage = versions.iter().filter(|version| version["storage"] == true).count();
@@ -184,7 +184,9 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
         causes.push(Cause::invalid(field, &names, "must contain unique version names"));
     }
     for (index, entry) in versions.iter().enumerate() {
-        version(entry, &format!("{field}[{index}]"), causes);
+        let mut served = before.into_iter().flat_map(|before| list(&before["versions"]));
+        let served = served.find(|version| version["name"] == entry["name"]);
+        version(entry, served, &format!("{field}[{index}]"), causes);
     }
     let has_defaults = |version: &Value| {
         let schema = Schema::compile(&version["schema"]["openAPIV3Schema"]);
@@ -196,7 +198,8 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn version(version: &Value, path: &str, causes: &mut Vec<Cause>) {
+/// `before` is the version of this name as it is served now.
+fn version(version: &Value, before: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
     let problems = names::dns1035_label(text(&version["name"]));
     if !problems.is_empty() {
         let field = format!("{path}.name");
@@ -207,7 +210,8 @@ fn version(version: &Value, path: &str, causes: &mut Vec<Cause>) {
         causes.push(Cause::required(format!("{path}.schema.openAPIV3Schema"), ""));
     } else {
         let schema_path = format!("{path}.schema.openAPIV3Schema");
-        causes.extend(structural_schema::check(schema, &schema_path));
+        let before = before.map(|before| &before["schema"]["openAPIV3Schema"]);
+        causes.extend(structural_schema::check_update(schema, &schema_path, before));
     }
     for (index, column) in list(&version["additionalPrinterColumns"]).iter().enumerate() {
         printer_column(column, &format!("{path}.additionalPrinterColumns[{index}]"), causes);
