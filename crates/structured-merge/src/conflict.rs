@@ -1,0 +1,36 @@
+//! Fields that a wish would take from others.
+
+use std::fmt;
+
+use crate::element::Path;
+use crate::go_text;
+
+/// A field that another manager owns and the wish sets to something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The other manager's identity.
+    pub manager: String,
+    pub path: Path,
+}
+
+/// All conflicts of a wish, by manager; within one, in the order of [`crate::FieldSet::paths`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflicts(pub Vec<Conflict>);
+
+impl std::error::Error for Conflicts {}
+
+/// Grouped by manager. Managers are shown by their identity.
+impl fmt::Display for Conflicts {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [Conflict { manager, path }] = self.0.as_slice() {
+            return write!(out, "conflict with {}: {path}", go_text::quoted(manager));
+        }
+        for (at, group) in self.0.chunk_by(|left, right| left.manager == right.manager).enumerate()
+        {
+            let separator = if at == 0 { "" } else { "\n" };
+            write!(out, "{separator}conflicts with {}:", go_text::quoted(&group[0].manager))?;
+            group.iter().try_for_each(|conflict| write!(out, "\n- {}", conflict.path))?;
+        }
+        Ok(())
+    }
+}
