@@ -55,7 +55,8 @@ impl Context<'_> {
 pub async fn handle(context: Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
     let resource = context.resource.clone();
     let info = context.info;
-    if context.parts.method == http::Method::HEAD && !resource.custom {
+    let is_known = info.subresource.is_empty() || resource.subresource(&info.subresource).is_some();
+    if context.parts.method == http::Method::HEAD && !resource.custom && is_known {
         return Err(Status::method_not_allowed());
     }
     if resource.namespaced && info.namespace.is_empty() && needs_namespace(info.verb) {

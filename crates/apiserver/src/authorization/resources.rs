@@ -73,7 +73,8 @@ pub fn columns(kind: RbacKind) -> Vec<Column> {
     };
     let name = column("Name", "name", 0, "Name of the object, unique within its scope.");
     if kind.is_role() {
-        let created = column("Created At", "", 0, "When the object was created.");
+        let mut created = column("Created At", "", 0, "When the object was created.");
+        created.kind = "date".to_owned();
         return vec![name, created];
     }
     vec![
@@ -205,9 +206,11 @@ fn default_binding(object: &mut Value) {
             map.insert("apiGroup".to_owned(), json!(RBAC_GROUP));
         }
     }
-    if let Some(role) = object.get_mut("roleRef") {
-        fill(role);
+    let role = &mut object["roleRef"];
+    if role.is_null() {
+        *role = json!({});
     }
+    fill(role);
     let subjects = object.get_mut("subjects").and_then(Value::as_array_mut);
     for subject in subjects.into_iter().flatten() {
         if matches!(subject["kind"].as_str(), Some("User" | "Group")) {

@@ -1,6 +1,7 @@
 //! Limits and priorities: PodDisruptionBudget, ResourceQuota, LimitRange, PriorityClass,
 //! RuntimeClass. They are stored and shown; nothing enforces them here.
 
+use api_meta::object::ObjectExt;
 use api_meta::quantity::Quantity;
 use api_meta::status::Cause;
 use serde_json::Value;
@@ -215,9 +216,16 @@ pub fn priority_class() -> Kind {
             ("PreemptionPolicy", "string", "", 0),
         ],
         hooks: Hooks {
+            // Counted once and never again.
+            prepare: |_, object, old| {
+                if old.is_none() {
+                    object.set_meta("generation", 1);
+                }
+            },
             default: |object| {
                 if let Some(object) = map(object) {
                     preset(object, "preemptionPolicy", "PreemptLowerPriority");
+                    preset(object, "value", 0);
                 }
             },
             validate: |write, object, old| {
@@ -255,7 +263,6 @@ pub fn priority_class() -> Kind {
             ..Hooks::default()
         },
         ..Kind::new("scheduling.k8s.io", "priorityclasses", "priorityclass", "PriorityClass")
-            .counted()
     }
 }
 

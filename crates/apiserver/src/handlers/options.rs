@@ -127,7 +127,7 @@ pub fn list_query(context: &Context<'_>) -> Result<ListQuery, Status> {
         (Some(version), "Exact", _) | (Some(version), "", Some(_)) => Version::Exact(version),
         (Some(version), _, _) => Version::NotOlderThan(version),
     };
-    let limit = if version == Version::Any && continue_token.is_none() { None } else { limit };
+    let limit = if version == Version::Any { None } else { limit };
     let namespace = context.info.namespace.clone();
     Ok(ListQuery { namespace, labels, fields, version, limit, continue_token })
 }

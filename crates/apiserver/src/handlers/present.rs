@@ -173,6 +173,11 @@ pub fn list(
             let include = include_object(query)?;
             let mut table = table_head(resource, version);
             table["metadata"] = list_metadata(resource, list);
+            if list.continue_token.is_none()
+                && let Some(metadata) = table["metadata"].as_object_mut()
+            {
+                metadata.remove("continue");
+            }
             let now = unix_now();
             let rows = list.items.iter().map(|object| row(resource, object, include, now));
             table["rows"] = rows.collect::<Vec<_>>().into();

@@ -126,16 +126,19 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Status> {
         )));
     };
     let wanted = (resource.api_version(), resource.kind.clone());
-    if resource.custom && !map.get("kind").is_some_and(Value::is_string) {
+    let is_named =
+        |field| map.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    if resource.custom && !is_named("kind") {
         return Err(Status::bad_request("Object 'Kind' is missing in the body of the request"));
     }
     for (field, wanted) in [("apiVersion", wanted.0), ("kind", wanted.1)] {
         match map.get(field).and_then(Value::as_str) {
-            None | Some("") => {
+            None | Some("") if !resource.custom => {
                 map.insert(field.to_owned(), wanted.into());
             }
             Some(given) if given == wanted => {}
-            Some(given) => {
+            given => {
+                let given = given.unwrap_or_default();
                 let field = if field == "apiVersion" { "API version" } else { field };
                 return Err(Status::bad_request(format!(
                     "the {field} in the data ({given}) does not match the expected {field} ({wanted})"

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::registry::{Registry, storage_failed};
 use crate::resource::Resource;
-use crate::stored::to_storage;
-use crate::strategy::Operation;
+use crate::stored::{Stored, to_storage};
+use crate::strategy::{Operation, Write};
 
 /// Attempts at a free generated name.
 const GENERATE_ATTEMPTS_MAX: usize = 8;
@@ -30,12 +30,12 @@ impl Registry {
         check_type(resource, &mut object)?;
         let name = object.name().to_owned();
         let target = Target { resource, namespace, name: &name };
+        check_decodable(resource, &object, options)?;
         check_namespace(&target, &mut object)?;
         if !matches!(object.resource_version(), "" | "0") {
             let text = "resourceVersion should not be set on objects to be created";
             return Err(Status::new(500, "", text));
         }
-        check_decodable(resource, &object, options)?;
         let warnings = check_fields(resource, &object, options)?;
         let attempts = if name.is_empty() { GENERATE_ATTEMPTS_MAX } else { 1 };
         let mut result = Err(target.not_found());
@@ -93,16 +93,7 @@ impl Registry {
         for plugin in self.plugins(resource) {
             plugin.prepare(resource, &write, &mut object, None);
         }
-        let mut causes = metadata::validate_name(&object, resource.name_rule);
-        metadata::drop_empty(&mut object);
-        causes.extend(metadata::validate(&object, resource.namespaced));
-        if resource.knows_its_finalizers() {
-            causes.extend(metadata::validate_finalizer_names(&object));
-        }
-        causes.extend(resource.strategy.validate(&write, &object, None));
-        for plugin in self.plugins(resource) {
-            causes.extend(plugin.validate(resource, &write, &object, None));
-        }
+        let causes = self.faults(&write, resource, &mut object);
         if !causes.is_empty() {
             return Err(target.invalid(causes));
         }
@@ -111,11 +102,10 @@ impl Registry {
             plugin.admit(resource, &write, Some(&object), None).await?;
         }
         let key = resource.key(target.namespace, &name).ok_or_else(Status::method_not_allowed)?;
-        let exists = || Status::already_exists(&resource.group, &resource.plural, &name);
         if options.dry_run {
             self.fresh().await?;
-            if self.cache(resource)?.get(&key).is_some() {
-                return Err(exists());
+            if let Some(found) = self.cache(resource)?.get(&key) {
+                return Err(exists(&target, &found));
             }
             let object = unstored(resource, &mut object, 0)?;
             return Ok(Written { object, created: true, warnings: Vec::new() });
@@ -126,9 +116,27 @@ impl Registry {
                 let object = self.stored(resource, &item)?;
                 Ok(Written { object, created: true, warnings: Vec::new() })
             }
-            Err(StorageError::Unexpected { .. }) => Err(exists()),
+            Err(StorageError::Unexpected { current: Some(item) }) => {
+                Err(exists(&target, &*self.stored(resource, &item)?))
+            }
+            Err(StorageError::Unexpected { current: None }) => Err(target.modified()),
             Err(error) => Err(storage_failed(&error)),
         }
+    }
+
+    /// All that is wrong with an object that is to be created.
+    fn faults(&self, write: &Write<'_>, resource: &Resource, object: &mut Value) -> Vec<Cause> {
+        let mut causes = metadata::validate_name(object, resource.name_rule);
+        metadata::drop_empty(object);
+        causes.extend(metadata::validate(object, resource.namespaced));
+        if resource.knows_its_finalizers() {
+            causes.extend(metadata::validate_finalizer_names(object));
+        }
+        causes.extend(resource.strategy.validate(write, object, None));
+        for plugin in self.plugins(resource) {
+            causes.extend(plugin.validate(resource, write, object, None));
+        }
+        causes
     }
 
     /// Refuses objects for a namespace that is missing or on its way out.
@@ -176,4 +184,14 @@ pub(crate) fn new_uid() -> String {
     let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
     let hex = format!("{bits:032x}");
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+/// There is an object of that name, or still is.
+fn exists(target: &Target<'_>, found: &Stored) -> Status {
+    let resource = target.resource;
+    let mut status = Status::already_exists(&resource.group, &resource.plural, target.name);
+    if found.value().is_terminating() {
+        status.message = format!("object is being deleted: {}", status.message);
+    }
+    status
 }

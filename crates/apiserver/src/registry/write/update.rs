@@ -33,6 +33,7 @@ impl Registry {
         let resource = target.resource;
         let mut body = body;
         check_type(resource, &mut body)?;
+        check_decodable(resource, &body, options)?;
         match body.name() {
             "" => {
                 return Err(Status::bad_request(format!(
@@ -50,9 +51,11 @@ impl Registry {
             _ => {}
         }
         check_namespace(target, &mut body)?;
-        check_decodable(resource, &body, options)?;
         let unversioned = matches!(body.resource_version(), "" | "0");
-        let change = |_: &Value| {
+        let change = |old: &Value| {
+            if !body.uid().is_empty() && body.uid() != old.uid() {
+                return Err(other_uid(target, body.uid(), old.uid()));
+            }
             if unversioned && !resource.rules.unconditional_update {
                 let cause = Cause::new(
                     "FieldValueInvalid",
@@ -245,28 +248,26 @@ fn check_identity(
 
 /// What a body that was to replace something must not ask for when there is nothing.
 fn check_creatable(target: &Target<'_>, body: &Value) -> Result<(), Status> {
-    if !body.resource_version().is_empty() {
-        check_version(body.resource_version())?;
+    match (body.uid(), body.resource_version()) {
+        ("", "") => Ok(()),
+        ("", version) => check_version(version),
+        (uid, _) => Err(other_uid(target, uid, "")),
     }
-    if body.uid().is_empty() { Ok(()) } else { Err(other_uid(target, body.uid(), "")) }
 }
 
 fn check_version(version: &str) -> Result<(), Status> {
     number::unsigned(version).map(drop).map_err(|problem| Status::new(500, "", problem))
 }
 
-/// The body is about another object than the one found. Kinds that an update may create are compared by the storage.
+/// The body is about another object than the one found, in the words of what compares them there.
 fn other_uid(target: &Target<'_>, wanted: &str, found: &str) -> Status {
     let resource = target.resource;
-    let mut text =
-        format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}");
-    if resource.rules.create_on_update {
-        let key = resource.key(target.namespace, target.name).unwrap_or_default();
-        text = format!(
-            "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, \
-             AdditionalErrorMsg: {text}"
-        );
-    }
+    let key = resource.key(target.namespace, target.name).unwrap_or_default();
+    let text = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object \
+         meta: {found}"
+    );
     Status::conflict(&resource.group, &resource.plural, target.name, &text)
 }
 
