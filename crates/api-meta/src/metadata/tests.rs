@@ -63,7 +63,12 @@ fn owners_are_checked_in_upstreams_words() {
 
 #[test]
 fn finalizers_are_qualified_and_exclusive() {
-    let causes = create(json!({"finalizers": ["abc"]}));
+    let causes = create(json!({"finalizers": ["a b"]}));
+    assert_eq!(causes[0].field, "metadata.finalizers");
+    let object = json!({"metadata": {"finalizers": ["a.b/c", "orphan", "abc"]}});
+    let causes = validate_finalizer_names(&object);
+    assert_eq!(causes.len(), 1);
+    assert_eq!(causes[0].field, "metadata.finalizers[2]");
     assert_eq!(
         causes[0].message,
         "Invalid value: \"abc\": name is neither a standard finalizer name nor is it fully \

@@ -113,8 +113,10 @@ impl Merge<'_> {
                     let merged = self.list(Vec::new(), new, None, order)?;
                     Value::Array(merged)
                 }
-                // There is nothing that a directive could be about.
-                (_, Value::Object(new)) if new.contains_key(PATCH) => Value::Object(Map::new()),
+                // Nothing is there to be replaced.
+                (_, Value::Object(new)) if new.get(PATCH).is_some_and(|how| how == "replace") => {
+                    Value::Object(Map::new())
+                }
                 (_, new) => without_directives(new),
             };
             self.path.pop();

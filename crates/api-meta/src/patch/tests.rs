@@ -218,6 +218,8 @@ fn maps_are_replaced_and_emptied_by_directive() {
     let new =
         strategic(json!({}), json!({"data": {"$patch": "merge", "a": null, "b": {"$patch": "x"}}}));
     assert_eq!(new, Ok(json!({"data": {"b": {}}})));
+    let nothing = strategic(json!({}), json!({"data": {"$patch": "replace", "a": "1"}}));
+    assert_eq!(nothing, Ok(json!({"data": {}})), "as kube-apiserver does");
 }
 
 fn any_json() -> impl Strategy<Value = Value> {

@@ -242,6 +242,7 @@ pub fn storage_class() -> Kind {
         hooks: Hooks {
             default: |object| {
                 if let Some(object) = map(object) {
+                    preset(object, "provisioner", "");
                     preset(object, "reclaimPolicy", "Delete");
                     preset(object, "volumeBindingMode", "Immediate");
                 }

@@ -206,11 +206,9 @@ fn check_fields(
         return Ok(Vec::new());
     }
     let unknown = resource.strategy.unknown_fields(object);
-    let problems: Vec<String> = unknown
-        .iter()
-        .map(|path| format!("unknown field \"{path}\""))
-        .chain(options.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")))
-        .collect();
+    let duplicates = options.duplicates.iter().map(|path| format!("duplicate field \"{path}\""));
+    let problems: Vec<String> =
+        duplicates.chain(unknown.iter().map(|path| format!("unknown field \"{path}\""))).collect();
     if problems.is_empty() || options.field_validation == FieldValidation::Warn {
         return Ok(problems);
     }

@@ -34,6 +34,7 @@ impl Registry {
         let mut body = body;
         check_type(resource, &mut body)?;
         check_decodable(resource, &body, options)?;
+        check_fields(resource, &body, options)?;
         match body.name() {
             "" => {
                 return Err(Status::bad_request(format!(
