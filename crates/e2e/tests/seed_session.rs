@@ -154,7 +154,7 @@ fn an_object_carries_the_id_of_who_made_it() {
 fn kubectl_apply_and_edit_change_a_cluster_and_the_applied_spec_follows() {
     let server = server();
     let kubectl = kubectl(&server);
-    kubectl.apply(&[cluster("c-edited", json!({}))]).unwrap();
+    kubectl.apply(&[cluster("c-edited", json!({"team": "one"}))]).unwrap();
     let described = |wanted: &str| {
         eventually("spec and applied spec say so", || -> Result<()> {
             let cluster = journey::cluster(&server, "c-edited")?;
@@ -165,7 +165,7 @@ fn kubectl_apply_and_edit_change_a_cluster_and_the_applied_spec_follows() {
     };
     described("first");
 
-    let mut second = cluster("c-edited", json!({}));
+    let mut second = cluster("c-edited", json!({"team": "one"}));
     second["spec"]["description"] = json!("second");
     let said = kubectl.apply(&[second.clone()]).unwrap();
     assert!(said.contains("c-edited configured"), "{said}");
