@@ -1,0 +1,207 @@
+//! Whether two answers are alike: the places where they differ, and which differences are meant.
+
+use e2e::http::Answer;
+use serde_json::{Value, json};
+
+use crate::stream::Step;
+
+/// Differences that are meant or known: what the real server's side of one begins or ends with, and why.
+const KNOWN: [(&str, &str); 23] = [
+    ("no kind ", "names a line of Go's sources"),
+    ("invalid continue token: continue key is not valid", "what is wrong with its JSON"),
+    ("json parse error: invalid character", "what is wrong with the JSON"),
+    ("unexpected end of JSON input", "what is wrong with the JSON"),
+    ("error decoding patch", "what is wrong with the JSON"),
+    ("cannot restore struct from", "the Go type that a patch does not fit"),
+    ("unable to find api field in struct", "the Go type that a patch does not fit"),
+    ("patch: Invalid value", "shows the whole object in the order of Go's fields"),
+    (r#"Invalid value: \"{\"#, "shows the whole object in the order of Go's fields"),
+    ("name or generateName is required", "there with the other faults of the body, here alone"),
+    ("must be Fleet", "there among the faults of the content, here at once"),
+    ("must be Thing", "there among the faults of the content, here at once"),
+    ("does not match the expected kind", "there among the faults of the content, here at once"),
+    (r#"namespaces \"nowhere\" not found"#, "which fault of several is told"),
+    ("Object 'Kind' is missing", "shows the whole body"),
+    (r#".details.kind: "Secret" | "(absent)""#, "the object that a patch does not fit"),
+    (r#".details.name: "a" | "(absent)""#, "the object that a patch does not fit"),
+    (".parameters.kind", "a null in a map of texts"),
+    ("406: Not Acceptable", "two texts for one thing"),
+    ("following media types are accepted", "protobuf is named there even where it is refused"),
+    (
+        "body of the request was in an unknown format",
+        "protobuf is named there even where it is refused",
+    ),
+    ("prefer a domain-qualified finalizer name", "this warning is not given"),
+    (".metadata.continue: ", "the last page may be empty, on either side"),
+];
+
+/// What is left of both answers to `step` when all that may differ is taken away.
+pub fn differences(
+    step: &Step,
+    (real, real_body): (&Answer, &Value),
+    (ours, our_body): (&Answer, &Value),
+) -> Vec<String> {
+    let is_read = |answer: &Answer| matches!(answer.status.as_u16(), 200 | 404);
+    if step.takes_stale() && is_read(real) && is_read(ours) {
+        return Vec::new();
+    }
+    let (mut left, mut right) = (comparable(real_body), comparable(our_body));
+    if step.path.contains("dryRun=All") {
+        // Nothing was stored, so no version means anything.
+        for side in [&mut left, &mut right] {
+            if let Some(metadata) = side.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.remove("resourceVersion");
+            }
+        }
+    }
+    if real.status == 406 {
+        // Says nothing, or that there is nothing to say.
+        for side in [&mut left, &mut right] {
+            side["details"] = Value::Null;
+        }
+    }
+    let mut found = Vec::new();
+    if real.status != ours.status {
+        let (left, right) = (&real_body["message"], &our_body["message"]);
+        found.push(format!("status {} | {}: {left} | {right}", real.status, ours.status));
+    } else {
+        found.extend(header_differences(step, real, ours));
+        compare("", &left, &right, &mut found);
+    }
+    found.retain(|difference| !names_a_type(difference));
+    found.retain(|difference| !KNOWN.iter().any(|(known, _)| difference.contains(known)));
+    found
+}
+
+/// The Go type of a field that a body does not fit.
+fn names_a_type(difference: &str) -> bool {
+    difference.starts_with(".message") && difference.contains("cannot unmarshal")
+}
+
+/// A body without what is each server's own, and lists of causes in one order: Go's maps have none.
+fn comparable(body: &Value) -> Value {
+    let mut body = body.clone();
+    let causes = body.pointer_mut("/details/causes").and_then(Value::as_array_mut);
+    if let Some(causes) = causes.filter(|causes| !causes.is_empty()) {
+        causes.sort_by_key(Value::to_string);
+        // Some kinds' metadata is looked at twice.
+        causes.dedup();
+        body["message"] = json!("that of its causes");
+    }
+    for items in ["items", "rows"] {
+        for item in body[items].as_array_mut().into_iter().flatten() {
+            // Kubernetes leaves the type away in lists of its own kinds.
+            if let Some(fields) = item.as_object_mut() {
+                fields.remove("kind");
+                fields.remove("apiVersion");
+            }
+            for cell in item.get_mut("cells").and_then(Value::as_array_mut).into_iter().flatten() {
+                if cell.as_str().is_some_and(is_age) {
+                    *cell = json!("an age");
+                }
+            }
+        }
+    }
+    for column in body["columnDefinitions"].as_array_mut().into_iter().flatten() {
+        column["description"] = json!("a description");
+    }
+    if let Some(message) = body.get_mut("message")
+        && let Some(text) = message.as_str()
+    {
+        *message = without_positions(text).into();
+    }
+    mask_authority(&mut body);
+    if body.is_object() { without_nulls(body) } else { body }
+}
+
+/// A message without revisions and storage keys, which are each server's own.
+fn without_positions(text: &str) -> String {
+    let words = text.split(' ').collect::<Vec<_>>();
+    let masked = words.iter().enumerate().map(|(at, word)| {
+        let before = at.checked_sub(1).map_or("", |before| words[before]);
+        if ["current:", "Key:"].contains(&before) { "…" } else { word }
+    });
+    masked.collect::<Vec<_>>().join(" ")
+}
+
+fn is_age(cell: &str) -> bool {
+    let units = cell.ends_with(['s', 'm', 'h']) && cell.starts_with(|c: char| c.is_ascii_digit());
+    units && cell.chars().all(|c| c.is_ascii_digit() || "smh".contains(c)) || is_time(cell)
+}
+
+fn is_time(cell: &str) -> bool {
+    cell.len() == 20 && cell.ends_with('Z') && cell.starts_with("20")
+}
+
+/// Removes what indexing has added.
+fn without_nulls(mut body: Value) -> Value {
+    if let Some(fields) = body.as_object_mut() {
+        for name in ["items", "rows", "columnDefinitions"] {
+            // No rows are null there, and none here.
+            let is_empty = |value: &Value| value.is_null() || name == "rows" && *value == json!([]);
+            if fields.get(name).is_some_and(is_empty) {
+                fields.remove(name);
+            }
+        }
+    }
+    body
+}
+
+/// Each cluster has its own.
+fn mask_authority(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                if name == "ca.crt" {
+                    *field = json!("an authority");
+                }
+                mask_authority(field);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(mask_authority),
+        _ => {}
+    }
+}
+
+fn compare(path: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
+    match (one, other) {
+        (Value::Object(left), Value::Object(right)) => {
+            let mut names: Vec<&String> = left.keys().chain(right.keys()).collect();
+            names.sort();
+            names.dedup();
+            let absent = Value::String("(absent)".to_owned());
+            for name in names {
+                let left = left.get(name).unwrap_or(&absent);
+                let right = right.get(name).unwrap_or(&absent);
+                compare(&format!("{path}.{name}"), left, right, found);
+            }
+        }
+        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
+            for (index, (left, right)) in left.iter().zip(right).enumerate() {
+                compare(&format!("{path}[{index}]"), left, right, found);
+            }
+        }
+        _ if one == other => {}
+        _ => found.push(format!("{path}: {one} | {other}")),
+    }
+}
+
+/// Headers that clients act upon.
+fn header_differences(step: &Step, real: &Answer, ours: &Answer) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in ["content-type", "warning", "allow", "retry-after"] {
+        // Warnings come with answers that succeed; errors are JSON whatever was asked for.
+        if real.status.as_u16() >= 400 && (name == "warning" || step.wants_yaml()) {
+            continue;
+        }
+        let values = |answer: &Answer| -> Vec<String> {
+            let values = answer.headers.get_all(name).iter();
+            values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
+        };
+        let (real, ours) = (values(real), values(ours));
+        if real != ours {
+            found.push(format!("header {name}: {real:?} | {ours:?}"));
+        }
+    }
+    found
+}
