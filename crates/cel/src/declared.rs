@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::parser::RESERVED;
 use crate::types::Type;
 
 /// The type of a value that an expression is given.
@@ -94,29 +95,8 @@ impl Declared {
     }
 }
 
-const KEYWORDS: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+/// Words of the grammar beside the reserved identifiers.
+const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
 
 /// The name by which an expression reaches the JSON field `name`; `None` when there is no way.
 ///
@@ -126,7 +106,7 @@ pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if KEYWORDS.contains(&name) {
+    if KEYWORDS.contains(&name) || RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }
     let mut out = String::with_capacity(name.len());

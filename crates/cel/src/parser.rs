@@ -10,7 +10,7 @@ use crate::macros;
 use crate::source::Problem;
 
 /// Identifiers that the grammar keeps for itself.
-const RESERVED: [&str; 17] = [
+pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",
