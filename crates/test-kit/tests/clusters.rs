@@ -184,7 +184,6 @@ async fn a_lost_agent_is_told_at_once_and_comes_back_without_a_token() {
     let world = World::start().await;
     let downstream = KubeApi::start(Profile::Cluster).await;
     let key = world.import("c-abcde", &downstream).await;
-    world.active("c-abcde").await;
     world.disconnect("c-abcde", &key);
     eventually("unavailable", async || {
         let cluster = world.clusters().get("c-abcde").await.unwrap();

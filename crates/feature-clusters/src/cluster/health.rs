@@ -68,6 +68,7 @@ pub async fn run(context: ManagementContext, client: Client, connections: Arc<Co
         facts_at: Mutex::default(),
         bad_answers: Mutex::default(),
         seen: Mutex::default(),
+        answered: Mutex::default(),
         started_at: Instant::now(),
     };
     let limits = Limits { running_max: PROBES_MAX, running_per_lane_max: 1, ..Limits::default() };
@@ -109,6 +110,8 @@ struct Health {
     bad_answers: Mutex<HashMap<String, u32>>,
     /// Clusters that were connected since the start.
     seen: Mutex<HashSet<String>>,
+    /// Clusters in whose status it stands that the API answered well, also before that comes back as a change.
+    answered: Mutex<HashSet<String>>,
     started_at: Instant,
 }
 
@@ -171,6 +174,7 @@ impl Health {
             self.facts_at.lock().remove(&key.name);
             self.bad_answers.lock().remove(&key.name);
             self.seen.lock().remove(&key.name);
+            self.answered.lock().remove(&key.name);
             return Ok(Outcome::Done);
         };
         let client = self.connections.client(&key.name);
@@ -185,7 +189,8 @@ impl Health {
         let observed = Observed {
             local: cluster.is_local(),
             enrolled: cluster.status.agent_identity.is_some(),
-            seen_before: condition::is_true(&cluster.status.conditions, WAITING),
+            seen_before: condition::is_true(&cluster.status.conditions, WAITING)
+                || self.answered.lock().contains(&key.name),
             api,
             obstacle: self.connections.obstacle(&key.name),
         };
@@ -200,6 +205,9 @@ impl Health {
             patch = self.with_facts(patch, &client, &key.name).await;
         }
         patch.write(&self.client, &Target::of::<Cluster>("", &key.name)).await?;
+        if well {
+            self.answered.lock().insert(key.name.clone());
+        }
         Ok(match observed.api {
             None => Outcome::WaitingFor("the cluster's agent".to_owned()),
             Some(Ok(())) => Outcome::RequeueAfter(PROBE_INTERVAL),
