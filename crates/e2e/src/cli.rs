@@ -1,5 +1,6 @@
 //! The commands of `drover` as one person types them: with a home folder of their own.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -123,7 +124,10 @@ impl Cli {
     pub fn kubeconfig_file(&self, cluster: &str) -> Result<PathBuf> {
         let text = self.succeed(&["cluster", "kubeconfig", cluster])?;
         let path = self.home().join(format!("{cluster}.kubeconfig"));
-        std::fs::write(&path, text)?;
+        // Whole at any time: a program that was started with it may be about to read it.
+        let mut file = tempfile::NamedTempFile::new_in(self.home())?;
+        file.write_all(text.as_bytes())?;
+        file.persist(&path)?;
         Ok(path)
     }
 }

@@ -41,10 +41,11 @@ impl Interactive {
     /// Tells it something.
     ///
     /// # Errors
-    /// It does not listen any more.
+    /// It does not listen any more; the message has all it said.
     pub fn tell(&mut self, text: &str) -> Result<()> {
         let input = self.input.as_mut().context("its input has been closed")?;
-        input.write_all(text.as_bytes()).context("it does not listen")
+        let told = input.write_all(text.as_bytes());
+        told.with_context(|| format!("it does not listen and has said: {:?}", self.said()))
     }
 
     /// Tells it that nothing more comes.

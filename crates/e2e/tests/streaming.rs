@@ -328,11 +328,11 @@ fn fifty_people_work_in_one_pod_at_once() {
     let world = world();
     let _alone = world.alone();
     let before = world.memory();
+    let kubectls = Transport::BOTH.map(|transport| world.kubectl(transport));
     let since = Instant::now();
     let children: Vec<_> = (0..PARALLEL)
         .map(|number| {
-            let transport = Transport::BOTH[number % 2];
-            let mut command = world.kubectl(transport).command(["exec", "-i", "box", "--", "cat"]);
+            let mut command = kubectls[number % 2].command(["exec", "-i", "box", "--", "cat"]);
             (number, Interactive::start(&mut command).unwrap())
         })
         .collect();
