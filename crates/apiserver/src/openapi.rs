@@ -8,7 +8,7 @@
 
 pub mod builtin;
 mod components;
-mod lists;
+mod marks;
 mod paths;
 #[cfg(test)]
 mod tests;
@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
 
-pub use builtin::{Builtin, builtin, builtin_schema};
+pub use builtin::{Builtin, builtin, builtin_schema, builtins};
 
 use crate::catalog::Catalog;
 use crate::discovery;
@@ -35,7 +35,7 @@ use crate::resource::Resource;
 /// Compressed documents kept at once.
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Changes when documents made of the same things come out differently.
-const FORM: &str = "1";
+const FORM: &str = "2";
 
 /// Makes documents and keeps some.
 pub struct OpenApi {

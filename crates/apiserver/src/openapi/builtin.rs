@@ -14,6 +14,8 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 use structural_schema::Schema;
 
+use super::components;
+
 /// Where references between definitions lead.
 pub const DEFINITIONS_PATH: &str = "/components/schemas";
 
@@ -25,6 +27,7 @@ pub struct Builtin {
     name: fn() -> Cow<'static, str>,
     generate: fn(&mut SchemaGenerator) -> schemars::Schema,
     schema: OnceLock<Schema>,
+    merge_schema: OnceLock<structured_merge::Schema>,
 }
 
 impl Builtin {
@@ -36,11 +39,16 @@ impl Builtin {
             name: T::schema_name,
             generate: SchemaGenerator::subschema_for::<T>,
             schema: OnceLock::new(),
+            merge_schema: OnceLock::new(),
         }
     }
     /// Name of the type's definition: `io.k8s.api.core.v1.Pod`.
     pub fn definition(&self) -> String {
         (self.name)().into_owned()
+    }
+    /// Group, version and kind.
+    pub fn gvk(&self) -> (&'static str, &'static str, &'static str) {
+        (self.group, self.version, self.kind)
     }
     /// Adds the type's definition, and those it refers to, to what `generator` collects.
     pub fn collect(&self, generator: &mut SchemaGenerator) {
@@ -56,6 +64,19 @@ impl Builtin {
                 .expect("generated schemas refer only to definitions that come with them")
         })
     }
+    /// The type's definition and those that it leads to, in the form of OpenAPI v3.
+    pub fn models(&self) -> Map<String, Value> {
+        let mut generator = generator();
+        self.collect(&mut generator);
+        components::finished(&mut generator)
+    }
+    /// How objects merge, and what of them has an owner. Made at first use and kept.
+    pub fn merge_schema(&self) -> &structured_merge::Schema {
+        self.merge_schema.get_or_init(|| {
+            structured_merge::Schema::from_openapi(&self.models(), &self.definition())
+                .expect("the models of built-in kinds are complete, and their marks are known")
+        })
+    }
 }
 
 /// Collects definitions with references in the form of OpenAPI v3.
@@ -63,6 +84,11 @@ pub fn generator() -> SchemaGenerator {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = DEFINITIONS_PATH.into());
     settings.into_generator()
+}
+
+/// Every type.
+pub fn builtins() -> &'static [Builtin] {
+    &BUILTINS
 }
 
 /// The type of a built-in kind.

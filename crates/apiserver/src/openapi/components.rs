@@ -9,7 +9,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::builtin::{builtin, generator};
-use super::lists;
+use super::marks;
 use crate::resource::Resource;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -84,14 +84,7 @@ pub fn components<'a>(resources: impl Iterator<Item = &'a Resource>) -> Map<Stri
             }
         }
     }
-    let mut definitions: Map<String, Value> = generator
-        .take_definitions(false)
-        .into_iter()
-        .map(|(name, definition)| {
-            let definition = finish(&name, definition);
-            (name, definition)
-        })
-        .collect();
+    let mut definitions = finished(&mut generator);
     definitions.extend(own);
     definitions.insert(
         meta("Patch"),
@@ -104,6 +97,16 @@ pub fn components<'a>(resources: impl Iterator<Item = &'a Resource>) -> Map<Stri
         }
     }
     definitions
+}
+
+/// What was collected, in the form of OpenAPI v3.
+pub fn finished(generator: &mut SchemaGenerator) -> Map<String, Value> {
+    let definitions = generator.take_definitions(false).into_iter();
+    let finished = definitions.map(|(name, definition)| {
+        let definition = finish(&name, definition);
+        (name, definition)
+    });
+    finished.collect()
 }
 
 fn collect<T: JsonSchema>(generator: &mut SchemaGenerator) {
@@ -130,16 +133,7 @@ fn finish(name: &str, mut definition: Value) -> Value {
         | "JSONSchemaPropsOrStringArray" => definition = json!({}),
         _ => {
             wrap_references(&mut definition);
-            // Rust has metadata always there; on the wire only its name is required, elsewhere.
-            if let Some(required) = definition["required"].as_array_mut() {
-                required.retain(|field| field != "metadata");
-                if required.is_empty() {
-                    definition.as_object_mut().map(|map| map.remove("required"));
-                }
-            } else if let Some(map) = definition.as_object_mut() {
-                map.remove("required");
-            }
-            lists::annotate(name, &mut definition);
+            marks::annotate(name, &mut definition);
         }
     }
     let map = definition.as_object_mut().expect("definitions are objects");
@@ -155,10 +149,14 @@ fn wrap_references(value: &mut Value) {
     match value {
         Value::Object(map) => {
             if map.len() > 1
-                && let Some(reference @ Value::String(_)) = map.remove("$ref")
+                && let Some(reference) = map.remove("$ref")
             {
-                map.insert("allOf".to_owned(), json!([{"$ref": reference}]));
-                return;
+                if reference.is_string() {
+                    map.insert("allOf".to_owned(), json!([{"$ref": reference}]));
+                    return;
+                }
+                // A property of that name.
+                map.insert("$ref".to_owned(), reference);
             }
             map.values_mut().for_each(wrap_references);
         }
