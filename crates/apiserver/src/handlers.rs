@@ -12,12 +12,13 @@ use std::sync::Arc;
 use api_meta::status::Status;
 use http::{Response, request};
 
+use crate::attributes::{Authorizer, UserInfo};
 use crate::body::negotiate::{self, Accepted, Offer, Typed};
 use crate::body::respond::Body;
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo};
 use crate::resource::{Backend, Resource, Subresource};
-use crate::{attributes::UserInfo, server::Inbound};
+use crate::server::Inbound;
 
 pub(crate) use write::add_warnings;
 
@@ -29,6 +30,7 @@ pub struct Context<'a> {
     pub query: &'a Query,
     pub parts: &'a request::Parts,
     pub user: &'a UserInfo,
+    pub authorizer: &'a dyn Authorizer,
 }
 
 impl Context<'_> {

@@ -27,6 +27,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
 
 pub use builtin::{Builtin, builtin, builtin_schema, builtins};
+pub use components::merge_schema;
 
 use crate::catalog::Catalog;
 use crate::discovery;

@@ -231,7 +231,7 @@ impl Registry {
         }
     }
 
-    fn apply(&self, events: &[Arc<Event>]) {
+    fn apply_events(&self, events: &[Arc<Event>]) {
         for event in events {
             let Some(cache) = self.cache_of(&event.key) else { continue };
             let previous = cache.get(&event.key);
@@ -310,7 +310,7 @@ async fn advance(registry: &Registry, item: WatchItem) {
     let _guard = registry.dispatching.lock().await;
     let reached = match item {
         WatchItem::Events(events) => {
-            registry.apply(&events);
+            registry.apply_events(&events);
             events.last().map_or(0, |event| event.revision)
         }
         WatchItem::Progress(revision) => revision,

@@ -103,6 +103,8 @@ pub struct Call {
     pub name: String,
     pub body: Value,
     pub dry_run: bool,
+    /// Who comes to own what is written.
+    pub manager: String,
 }
 
 /// Answers what is not plain storage: reviews, token requests, scale.

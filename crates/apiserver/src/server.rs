@@ -155,7 +155,7 @@ impl ApiServer {
         let query = Query::parse(parts.uri.query());
         let path = parts.uri.path().to_owned();
         let info = RequestInfo::parse(&parts.method, &path, &query);
-        self.authorize(&user, &info)?;
+        authorize(&*self.inner.parts.authorizer, &user, &info, info.verb)?;
         let permit = self.admit(&user, &info)?;
         if info.verb == "watch" {
             drop(permit);
@@ -185,16 +185,6 @@ impl ApiServer {
             parts.extensions.insert(ImpersonatedBy(original));
         }
         Ok(effective.user)
-    }
-
-    fn authorize(&self, user: &UserInfo, info: &RequestInfo) -> Result<(), Status> {
-        let attributes = attributes(user, info);
-        match self.inner.parts.authorizer.authorize(&attributes) {
-            Decision::Allow { .. } => Ok(()),
-            Decision::Deny { reason } | Decision::NoOpinion { reason } => {
-                Err(crate::authorization::forbidden(&attributes, &reason))
-            }
-        }
     }
 
     /// A place among the requests in flight. Masters always get one.
@@ -233,8 +223,15 @@ impl ApiServer {
                 Ok(respond::not_found())
             };
         };
-        let context =
-            handlers::Context { registry, resource: resource.clone(), info, query, parts, user };
+        let context = handlers::Context {
+            registry,
+            resource: resource.clone(),
+            info,
+            query,
+            parts,
+            user,
+            authorizer: &*self.inner.parts.authorizer,
+        };
         let answer = handlers::handle(context, body).await;
         let Some(warning) = resource.strategy.deprecation() else { return answer };
         let form = negotiate::refusal(&parts.headers);
@@ -267,10 +264,26 @@ fn is_built_in(catalog: &crate::Catalog, info: &RequestInfo) -> bool {
     catalog.all().any(|resource| resource.group == info.group && !resource.custom)
 }
 
-fn attributes(user: &UserInfo, info: &RequestInfo) -> Attributes {
+/// Whether the request is allowed as `verb`, its own or one that it comes to.
+pub(crate) fn authorize(
+    authorizer: &dyn Authorizer,
+    user: &UserInfo,
+    info: &RequestInfo,
+    verb: &str,
+) -> Result<(), Status> {
+    let attributes = attributes(user, info, verb);
+    match authorizer.authorize(&attributes) {
+        Decision::Allow { .. } => Ok(()),
+        Decision::Deny { reason } | Decision::NoOpinion { reason } => {
+            Err(crate::authorization::forbidden(&attributes, &reason))
+        }
+    }
+}
+
+fn attributes(user: &UserInfo, info: &RequestInfo, verb: &str) -> Attributes {
     Attributes {
         user: user.clone(),
-        verb: info.verb.to_owned(),
+        verb: verb.to_owned(),
         is_resource: info.is_resource,
         group: info.group.clone(),
         version: info.version.clone(),

@@ -120,6 +120,11 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
+    /// How objects merge and which parts have owners, for kinds that are not built in.
+    fn merge_schema(&self) -> Option<&structured_merge::Schema> {
+        None
+    }
+
     /// Cells of the Table form, one for each of the resource's columns. `now` is unix seconds.
     fn cells(&self, object: &Value, now: i64) -> Vec<Value>;
 }

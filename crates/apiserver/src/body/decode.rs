@@ -47,6 +47,16 @@ pub fn yaml(body: &[u8]) -> Result<Decoded, Status> {
     Ok(Decoded { value, duplicates: Vec::new() })
 }
 
+/// Reads a configuration that is to be applied, in YAML, of which JSON is a part.
+pub fn configuration(body: &[u8]) -> Result<Decoded, Status> {
+    let refused = |problem: &str| Status::bad_request(format!("error decoding YAML: {problem}"));
+    let decoded = json(body).or_else(|_| yaml(body)).map_err(|status| refused(&status.message))?;
+    if !decoded.value.is_object() {
+        return Err(refused("the configuration is not an object"));
+    }
+    Ok(decoded)
+}
+
 /// Reads the body of a write with `read`; what is no object is refused in the words of Kubernetes' decoder.
 /// `null` is an object without fields.
 pub fn object(

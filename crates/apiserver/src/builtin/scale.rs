@@ -90,7 +90,12 @@ impl Scale {
             paths().apply(&call.body, &mut new)?;
             Ok(new)
         };
-        let options = WriteOptions { dry_run: call.dry_run, ..WriteOptions::of(call.user.clone()) };
+        let options = WriteOptions {
+            dry_run: call.dry_run,
+            manager: call.manager.clone(),
+            subresource: "scale",
+            ..WriteOptions::of(call.user.clone())
+        };
         let written = registry.modify(&target, Operation::Update, &options, &change).await?;
         scale_of(&written.object.value())
     }

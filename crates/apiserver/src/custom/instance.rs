@@ -1,8 +1,8 @@
 //! The rules of a custom resource, as its definition gives them.
 
 use std::io::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use structural_schema::{Schema, SchemaError, number};
 
 use super::columns::{CellSource, cells};
+use crate::openapi;
 use crate::strategy::{Operation, Strategy, Write};
 
 /// The schema of a custom resource as clients are shown it.
@@ -52,6 +53,8 @@ pub struct CustomStrategy {
     storage_version: String,
     schema: Schema,
     published: PublishedSchema,
+    /// Made at the first write.
+    merge_schema: OnceLock<structured_merge::Schema>,
     sources: Vec<CellSource>,
     deprecation: Option<String>,
     /// The definition is being deleted: nothing new may be created.
@@ -86,6 +89,7 @@ impl CustomStrategy {
             storage_version: stored.map(|version| text(&version["name"])).unwrap_or_default(),
             schema: Schema::compile(schema)?,
             published: PublishedSchema::new(schema),
+            merge_schema: OnceLock::new(),
             sources,
             deprecation: deprecation(crd, version),
             terminating,
@@ -186,5 +190,15 @@ impl Strategy for CustomStrategy {
 
     fn published_schema(&self) -> Option<&PublishedSchema> {
         Some(&self.published)
+    }
+
+    fn merge_schema(&self) -> Option<&structured_merge::Schema> {
+        Some(self.merge_schema.get_or_init(|| {
+            openapi::merge_schema(&self.published).unwrap_or_else(|error| {
+                let (group, plural) = (&self.group, &self.plural);
+                tracing::error!(group, plural, %error, "objects merge without their schema");
+                structured_merge::Schema::deduced()
+            })
+        }))
     }
 }

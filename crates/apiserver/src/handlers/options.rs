@@ -229,6 +229,32 @@ fn integer(query: &Query, key: &str) -> Result<Option<i64>, Status> {
 
 /// The options of create, update and patch.
 pub fn write_options(context: &Context<'_>, kind: &str) -> Result<WriteOptions, Status> {
+    options_of_write(context, kind, false)
+}
+
+/// The options of an apply.
+pub fn apply_options(context: &Context<'_>) -> Result<WriteOptions, Status> {
+    let mut options = options_of_write(context, "PatchOptions", true)?;
+    options.is_patch = true;
+    Ok(options)
+}
+
+/// Who comes to own what is written: who says so, else the program that asks.
+fn manager_of(context: &Context<'_>, given: &str) -> String {
+    if !given.is_empty() {
+        return given.to_owned();
+    }
+    let agent = context.parts.headers.get(http::header::USER_AGENT);
+    let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    let program = agent.split('/').next().unwrap_or_default();
+    program.chars().filter(|c| !c.is_control()).take(FIELD_MANAGER_LENGTH_MAX).collect()
+}
+
+fn options_of_write(
+    context: &Context<'_>,
+    kind: &str,
+    is_apply: bool,
+) -> Result<WriteOptions, Status> {
     let query = context.query;
     let mut causes = Vec::new();
     let dry_run = dry_run(query, &mut causes);
@@ -250,7 +276,10 @@ pub fn write_options(context: &Context<'_>, kind: &str) -> Result<WriteOptions, 
         let text = "should only contain printable characters";
         causes.push(Cause::invalid("fieldManager", &manager.into(), text));
     }
-    if query.get("force").is_some() {
+    if is_apply && manager.is_empty() {
+        causes.push(Cause::required("fieldManager", "is required for apply patch"));
+    }
+    if !is_apply && query.get("force").is_some() {
         causes.push(Cause::forbidden("force", "may not be specified for non-apply patch"));
     }
     if !causes.is_empty() {
@@ -262,6 +291,9 @@ pub fn write_options(context: &Context<'_>, kind: &str) -> Result<WriteOptions, 
         field_validation,
         duplicates: Vec::new(),
         is_patch: false,
+        manager: manager_of(context, manager),
+        subresource: "",
+        creation_refused: None,
     })
 }
 

@@ -15,7 +15,7 @@ use crate::body::negotiate::{self, Offer, Typed};
 use crate::body::respond::{self, Body};
 use crate::registry::{Target, WriteOptions, Written};
 use crate::resource::{Call, Endpoint};
-use crate::server::Inbound;
+use crate::server::{Inbound, authorize};
 use crate::strategy::{Operation, Strategy};
 
 /// Longest single warning once there are many.
@@ -26,6 +26,7 @@ const WARNINGS_MAX: usize = 32;
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// Reads a body of an ordinary media type; absent is `None`. A body that does not say what it is, is of `kind`,
 /// which tells API version and kind when it has a protobuf form.
@@ -91,6 +92,9 @@ pub async fn update(context: &Context<'_>, body: Inbound) -> Result<Response<Bod
     let mut options = options::write_options(context, "UpdateOptions")?;
     let decoded = object_body(context, body).await?;
     options.duplicates = decoded.duplicates;
+    if context.resource.rules.create_on_update {
+        options.creation_refused = creation_refused(context);
+    }
     let target = target(context);
     let operation = operation(context);
     let value = if context.info.subresource == "finalize" {
@@ -124,10 +128,13 @@ pub async fn patch(context: &Context<'_>, body: Inbound) -> Result<Response<Body
     let accepted = context.accept(Offer::Object)?;
     let resource = context.resource.clone();
     let offered: &[&str] = match resource.strategy.merge_keys() {
-        None => &[JSON_PATCH, MERGE_PATCH],
-        Some(_) => &[JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH],
+        None => &[JSON_PATCH, MERGE_PATCH, APPLY_PATCH],
+        Some(_) => &[JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH],
     };
     let media = patch_media(context, offered)?;
+    if media == APPLY_PATCH {
+        return apply(context, body, accepted).await;
+    }
     let mut options = options::write_options(context, "PatchOptions")?;
     options.is_patch = true;
     // A patch of nothing is told so first, whatever the patch.
@@ -148,6 +155,27 @@ pub async fn patch(context: &Context<'_>, body: Inbound) -> Result<Response<Body
     let target = target(context);
     let written = context.registry.modify(&target, operation(context), &options, &change).await?;
     answer(context, &written, accepted)
+}
+
+async fn apply(
+    context: &Context<'_>,
+    body: Inbound,
+    accepted: negotiate::Accepted,
+) -> Result<Response<Body>, Status> {
+    let mut options = options::apply_options(context)?;
+    options.creation_refused = creation_refused(context);
+    let force = context.query.flag("force");
+    let decoded = decode::configuration(&body.read().await?)?;
+    options.duplicates = decoded.duplicates;
+    let (target, operation) = (target(context), operation(context));
+    let written =
+        context.registry.apply(&target, operation, &decoded.value, force, &options).await?;
+    answer(context, &written, accepted)
+}
+
+/// Why the asker may not create the object that an update finds missing.
+fn creation_refused(context: &Context<'_>) -> Option<Box<Status>> {
+    authorize(context.authorizer, context.user, context.info, "create").err().map(Box::new)
 }
 
 /// The body's media type, when it is among those offered for a patch.
@@ -207,6 +235,7 @@ pub async fn call_endpoint(
         name: context.info.name.clone(),
         body,
         dry_run: options.dry_run,
+        manager: options.manager.clone(),
     };
     let call = match context.info.verb {
         "get" => call("get", Value::Null),

@@ -7,9 +7,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 };
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
+use structured_merge::{OpenApiError, Schema};
 
 use super::builtin::{builtin, generator};
 use super::marks;
+use crate::custom::PublishedSchema;
 use crate::resource::Resource;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -179,14 +181,34 @@ fn add_object_fields(schema: &mut Value) {
 
 /// A kind that is not built in: its own schema, or just an object.
 fn own_definition(resource: &Resource) -> Value {
-    let Some(published) = resource.strategy.published_schema() else {
-        let mut schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        add_object_fields(&mut schema);
-        return schema;
-    };
+    match resource.strategy.published_schema() {
+        Some(published) => whole(published),
+        None => {
+            let mut schema =
+                json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+            add_object_fields(&mut schema);
+            schema
+        }
+    }
+}
+
+fn whole(published: &PublishedSchema) -> Value {
     let mut schema = published.to_json();
     add_object_fields(&mut schema);
     schema
+}
+
+/// How objects of a custom resource merge, and what of them has an owner.
+///
+/// # Errors
+/// The schema has a list or map type that is not known, which validation rules out.
+pub fn merge_schema(published: &PublishedSchema) -> Result<Schema, OpenApiError> {
+    const ROOT: &str = "custom";
+    let mut generator = generator();
+    collect::<ObjectMeta>(&mut generator);
+    let mut models = finished(&mut generator);
+    models.insert(ROOT.to_owned(), whole(published));
+    Schema::from_openapi(&models, ROOT)
 }
 
 fn list(resource: &Resource, item: &str) -> Value {

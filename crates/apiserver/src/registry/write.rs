@@ -2,6 +2,7 @@
 
 mod create;
 mod delete;
+mod ownership;
 mod update;
 
 use std::sync::Arc;
@@ -41,7 +42,16 @@ pub struct WriteOptions {
     pub duplicates: Vec<String>,
     /// The update came as a patch: strict errors are then 422.
     pub is_patch: bool,
+    /// Who comes to own the fields that are written; empty is nobody in particular.
+    pub manager: String,
+    /// The subresource that is written through, other than those that have their own operation.
+    pub subresource: &'static str,
+    /// Why the asker may not create the object of an update that finds none.
+    pub creation_refused: Option<Box<Status>>,
 }
+
+/// The manager of what the server writes of itself.
+const OWN_MANAGER: &str = "kube-apiserver";
 
 impl WriteOptions {
     pub fn of(user: UserInfo) -> Self {
@@ -51,6 +61,9 @@ impl WriteOptions {
             field_validation: FieldValidation::Ignore,
             duplicates: Vec::new(),
             is_patch: false,
+            manager: OWN_MANAGER.to_owned(),
+            subresource: "",
+            creation_refused: None,
         }
     }
     /// For the server's own controllers.
@@ -218,12 +231,6 @@ fn check_fields(
         return Err(Status::invalid("", "", "", vec![cause]));
     }
     Err(unreadable(resource, &format!("strict decoding error: {list}")))
-}
-
-/// The metadata fields that only the server writes, and that bodies may carry along.
-fn drop_managed_fields(object: &mut Value) {
-    object.remove_meta("managedFields");
-    object.remove_meta("selfLink");
 }
 
 /// Now, in the form of metadata.

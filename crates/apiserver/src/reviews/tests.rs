@@ -56,6 +56,7 @@ fn post(plural: &str, body: Value) -> Result<Value, Status> {
         name: String::new(),
         body,
         dry_run: false,
+        manager: String::new(),
     };
     let (code, answer) = endpoint.call(call).now_or_never().expect("nothing to wait for")?;
     assert_eq!(code, 201);

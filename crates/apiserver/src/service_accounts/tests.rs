@@ -77,6 +77,7 @@ fn issue(key: &Arc<SigningKey>, name: &str, spec: Value) -> Result<Value, Status
         name: name.to_owned(),
         body: json!({ "spec": spec }),
         dry_run: false,
+        manager: String::new(),
     };
     requests.issue(&call, NOW).now_or_never().expect("nothing to wait for")
 }

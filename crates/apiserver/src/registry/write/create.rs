@@ -6,9 +6,10 @@ use api_meta::{metadata, names};
 use serde_json::Value;
 use storage::{Expect, StorageError};
 
+use super::ownership::{Owners, Ownership};
 use super::{
-    Target, WriteOptions, Written, check_decodable, check_fields, check_namespace, check_type,
-    drop_managed_fields, now, unstored,
+    Target, WriteOptions, Written, check_decodable, check_fields, check_namespace, check_type, now,
+    unstored,
 };
 use crate::registry::{Registry, storage_failed};
 use crate::resource::Resource;
@@ -24,8 +25,19 @@ impl Registry {
         &self,
         resource: &Resource,
         namespace: &str,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        self.create_owned(resource, namespace, object, options, Owners::Tracked).await
+    }
+
+    pub(super) async fn create_owned(
+        &self,
+        resource: &Resource,
+        namespace: &str,
         mut object: Value,
         options: &WriteOptions,
+        owners: Owners,
     ) -> Result<Written, Status> {
         check_type(resource, &mut object)?;
         let name = object.name().to_owned();
@@ -40,7 +52,7 @@ impl Registry {
         let attempts = if name.is_empty() { GENERATE_ATTEMPTS_MAX } else { 1 };
         let mut result = Err(target.not_found());
         for _ in 0..attempts {
-            result = self.create_once(&target, object.clone(), options).await;
+            result = self.create_once(&target, object.clone(), options, owners).await;
             match &result {
                 Err(status) if status.reason == "AlreadyExists" => {}
                 _ => break,
@@ -63,6 +75,7 @@ impl Registry {
         target: &Target<'_>,
         mut object: Value,
         options: &WriteOptions,
+        owners: Owners,
     ) -> Result<Written, Status> {
         let resource = target.resource;
         let name = ensure_name(target, &mut object)?;
@@ -70,20 +83,29 @@ impl Registry {
         let write = target.write(Operation::Create, options);
         let _creating = self.creating();
         self.admit_into_namespace(&target).await?;
-        drop_managed_fields(&mut object);
-        for field in
-            ["resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"]
-        {
+        for field in [
+            "resourceVersion",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "generation",
+            "selfLink",
+        ] {
             let kept = field == "generation" && !resource.rules.generation;
             if !kept {
                 object.remove_meta(field);
             }
         }
-        if resource.has_status() && !resource.strategy.keeps_status_on_create() {
-            object.as_object_mut().expect("checked to be an object").remove("status");
-        }
         resource.strategy.prune(&mut object);
         resource.strategy.default(&mut object);
+        if owners == Owners::Tracked {
+            Ownership::new(resource, self.catalog(), "", &options.manager).track(None, &mut object);
+        }
+        if resource.has_status()
+            && !resource.strategy.keeps_status_on_create()
+            && object.as_object_mut().expect("checked to be an object").remove("status").is_some()
+        {
+            resource.strategy.default(&mut object);
+        }
         object.set_meta("uid", new_uid());
         object.set_meta("creationTimestamp", now());
         if resource.rules.generation {

@@ -8,10 +8,10 @@ use api_meta::{metadata, number};
 use serde_json::Value;
 use storage::{Expect, StorageError};
 
+use super::ownership::{Owners, Ownership, put_back_times, set_entries};
 use super::{
     CONFLICT_RETRIES_MAX, Target, WriteOptions, Written, bring_to_version, check_decodable,
-    check_fields, check_namespace, check_type, drop_managed_fields, served_value, spec_differs,
-    unstored,
+    check_fields, check_namespace, check_type, served_value, spec_differs, unstored,
 };
 use crate::registry::{Registry, storage_failed};
 use crate::resource::Resource;
@@ -75,12 +75,47 @@ impl Registry {
                     && resource.rules.create_on_update
                     && operation == Operation::Update =>
             {
-                check_creatable(target, &body)?;
+                check_creatable(target, &body, options)?;
                 body.remove_meta("resourceVersion");
                 self.create(resource, target.namespace, body.clone(), options).await
             }
             other => other,
         }
+    }
+
+    /// PATCH with a configuration: what it states is set and owned by the manager. An object that is not there is
+    /// created. `force` takes what others own.
+    pub async fn apply(
+        &self,
+        target: &Target<'_>,
+        operation: Operation,
+        config: &Value,
+        force: bool,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let resource = target.resource;
+        let subresource = subresource(operation, options);
+        let ownership = Ownership::new(resource, self.catalog(), subresource, &options.manager);
+        let change = |old: &Value| ownership.apply(Some(old), config, force);
+        for _ in 0..CONFLICT_RETRIES_MAX {
+            let modified =
+                self.modify_owned(target, operation, options, &change, Owners::Applied).await;
+            match modified {
+                Err(status) if status.code == 404 && operation == Operation::Update => {}
+                other => return other,
+            }
+            let object = ownership.apply(None, config, force)?;
+            check_name(target, &object)?;
+            check_creatable(target, &object, options)?;
+            let namespace = target.namespace;
+            let created =
+                self.create_owned(resource, namespace, object, options, Owners::Applied).await;
+            match created {
+                Err(status) if status.reason == "AlreadyExists" => {}
+                other => return other,
+            }
+        }
+        Err(target.modified())
     }
 
     /// Applies `change` to the current state, again if another write came between. A resource version in the result is
@@ -92,6 +127,17 @@ impl Registry {
         options: &WriteOptions,
         change: &Change<'_>,
     ) -> Result<Written, Status> {
+        self.modify_owned(target, operation, options, change, Owners::Tracked).await
+    }
+
+    async fn modify_owned(
+        &self,
+        target: &Target<'_>,
+        operation: Operation,
+        options: &WriteOptions,
+        change: &Change<'_>,
+        owners: Owners,
+    ) -> Result<Written, Status> {
         let resource = target.resource;
         self.fresh().await?;
         let key =
@@ -100,7 +146,9 @@ impl Registry {
         for _ in 0..CONFLICT_RETRIES_MAX {
             let old = served_value(resource, &current);
             let mut new = change(&old)?;
-            let warnings = self.settle_update(target, operation, options, &old, &mut new).await?;
+            let warnings =
+                self.settle_update(target, operation, options, owners, &old, &mut new).await?;
+            put_back_times(&old, &mut new);
             let done = |object| Ok(Written { object, created: false, warnings: warnings.clone() });
             if old.is_terminating() && !held(resource, &new) {
                 if options.dry_run {
@@ -150,6 +198,7 @@ impl Registry {
         target: &Target<'_>,
         operation: Operation,
         options: &WriteOptions,
+        owners: Owners,
         old: &Value,
         new: &mut Value,
     ) -> Result<Vec<String>, Status> {
@@ -158,14 +207,21 @@ impl Registry {
         check_identity(target, options, old, new)?;
         check_decodable(resource, new, options)?;
         let warnings = check_fields(resource, new, options)?;
+        resource.strategy.prune(new);
+        resource.strategy.default(new);
+        if owners == Owners::Tracked {
+            let subresource = subresource(operation, options);
+            Ownership::new(resource, self.catalog(), subresource, &options.manager)
+                .track(Some(old), new);
+        }
+        let entries = new.remove_meta("managedFields");
         keep_server_fields(resource, old, new);
         match operation {
             Operation::UpdateStatus => *new = with_status_of(resource, old, new),
             _ if resource.has_status() => copy_member("status", old, new),
             _ => {}
         }
-        resource.strategy.prune(new);
-        resource.strategy.default(new);
+        set_entries(new, entries);
         let write = target.write(operation, options);
         resource.strategy.prepare(&write, new, Some(old));
         let reviewed = operation == Operation::Update;
@@ -217,6 +273,26 @@ fn stored_differently(resource: &Resource, stored: &Stored) -> bool {
     before != served
 }
 
+/// The subresource that an update goes through.
+fn subresource<'a>(operation: Operation, options: &'a WriteOptions) -> &'a str {
+    match operation {
+        Operation::UpdateStatus => "status",
+        Operation::Finalize => "finalize",
+        _ => options.subresource,
+    }
+}
+
+fn check_name(target: &Target<'_>, object: &Value) -> Result<(), Status> {
+    if object.name() == target.name {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!(
+        "the name of the object ({}) does not match the name on the URL ({})",
+        object.name(),
+        target.name
+    )))
+}
+
 /// Name, uid and resource version of the wanted state against the current one.
 fn check_identity(
     target: &Target<'_>,
@@ -224,14 +300,7 @@ fn check_identity(
     old: &Value,
     new: &mut Value,
 ) -> Result<(), Status> {
-    if new.name() != target.name {
-        let text = format!(
-            "the name of the object ({}) does not match the name on the URL ({})",
-            new.name(),
-            target.name
-        );
-        return Err(Status::bad_request(text));
-    }
+    check_name(target, new)?;
     check_namespace(target, new)?;
     if !options.is_patch && !new.uid().is_empty() && new.uid() != old.uid() {
         return Err(other_uid(target, new.uid(), old.uid()));
@@ -248,7 +317,14 @@ fn check_identity(
 }
 
 /// What a body that was to replace something must not ask for when there is nothing.
-fn check_creatable(target: &Target<'_>, body: &Value) -> Result<(), Status> {
+fn check_creatable(
+    target: &Target<'_>,
+    body: &Value,
+    options: &WriteOptions,
+) -> Result<(), Status> {
+    if let Some(refused) = &options.creation_refused {
+        return Err(Status::clone(refused));
+    }
     match (body.uid(), body.resource_version()) {
         ("", "") => Ok(()),
         ("", version) => check_version(version),
@@ -274,7 +350,7 @@ fn other_uid(target: &Target<'_>, wanted: &str, found: &str) -> Status {
 
 /// Fills what a body may leave out and the server keeps.
 fn keep_server_fields(resource: &Resource, old: &Value, new: &mut Value) {
-    drop_managed_fields(new);
+    new.remove_meta("selfLink");
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if new["metadata"][field].is_null()
             && let Some(value) = old["metadata"].get(field)

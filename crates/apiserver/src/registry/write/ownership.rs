@@ -1,0 +1,205 @@
+//! Who owns which field: what a write makes of `metadata.managedFields`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use api_meta::object::ObjectExt;
+use api_meta::status::{Cause, Status};
+use jiff::Timestamp;
+use serde_json::Value;
+use structured_merge::{ApplyError, ConvertError, FieldSet, Path, Schema, Typed, Versions, Write};
+
+use super::bring_to_version;
+use crate::catalog::Catalog;
+use crate::openapi::builtin;
+use crate::resource::{Backend, Resource};
+
+/// Where the entries of the outcome come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owners {
+    /// Worked out from what changes.
+    Tracked,
+    /// The outcome of an apply has them.
+    Applied,
+}
+
+/// Stands for the field owners of one resource while one write is done.
+pub(super) struct Ownership<'a> {
+    resource: &'a Resource,
+    subresource: &'a str,
+    manager: &'a str,
+    versions: Served<'a>,
+}
+
+/// The versions that a kind is served in.
+struct Served<'a> {
+    resource: &'a Resource,
+    catalog: Arc<Catalog>,
+    deduced: Schema,
+    /// What the endpoint resets.
+    reset: FieldSet,
+}
+
+impl<'a> Ownership<'a> {
+    pub fn new(
+        resource: &'a Resource,
+        catalog: Arc<Catalog>,
+        subresource: &'a str,
+        manager: &'a str,
+    ) -> Self {
+        let reset = reset_fields(resource, subresource);
+        let versions = Served { resource, catalog, deduced: Schema::deduced(), reset };
+        Self { resource, subresource, manager, versions }
+    }
+
+    fn write<'v>(&'v self, api_version: &'v str) -> Write<'v, Served<'a>> {
+        Write {
+            versions: &self.versions,
+            schema: self.versions.schema(self.resource),
+            api_version,
+            subresource: self.subresource,
+            manager: self.manager,
+            now: Timestamp::now(),
+            compiled: !self.resource.custom,
+        }
+    }
+
+    /// Gives `new`, the state that a create, replace or patch leads to, the entries that follow.
+    /// It has those of the body.
+    pub fn track(&self, old: Option<&Value>, new: &mut Value) {
+        let api_version = self.resource.api_version();
+        let entries = match self.write(&api_version).update(old, new) {
+            Ok(entries) => entries,
+            Err(error) => {
+                tracing::debug!(name = new.name(), %error, "kept the owners of fields as they were");
+                old.and_then(|old| old["metadata"].get("managedFields")).cloned()
+            }
+        };
+        set_entries(new, entries);
+    }
+
+    /// What applying `config` makes of `old`, or of nothing.
+    pub fn apply(&self, old: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
+        let api_version = self.resource.api_version();
+        if config.api_version() != api_version {
+            return Err(Status::bad_request(format!(
+                "Incorrect version specified in apply patch. Specified patch version: {}, \
+                 expected: {api_version}",
+                config.api_version()
+            )));
+        }
+        let applied = self.write(&api_version).apply(old, config, force);
+        applied.map(|applied| applied.object).map_err(|error| refusal(&error))
+    }
+}
+
+fn refusal(error: &ApplyError) -> Status {
+    match error {
+        ApplyError::ManagedFieldsGiven => Status::bad_request(error.to_string()),
+        ApplyError::Conflicts(_) => {
+            let causes = error.causes().into_iter();
+            let causes = causes
+                .map(|(message, field)| Cause::new("FieldManagerConflict", &field, message))
+                .collect();
+            Status::new(409, "Conflict", error.to_string()).causes(causes)
+        }
+        ApplyError::Config { .. } | ApplyError::Entries(_) | ApplyError::Update(_) => {
+            Status::new(500, "", error.to_string())
+        }
+    }
+}
+
+/// Sets the entries, or takes them away.
+pub(super) fn set_entries(object: &mut Value, entries: Option<Value>) {
+    match entries {
+        Some(entries) => object.set_meta("managedFields", entries),
+        None => drop(object.remove_meta("managedFields")),
+    }
+}
+
+/// Entries that differ in nothing but times get the old ones back, when all else is as it was:
+/// such a write changes nothing.
+pub(super) fn put_back_times(old: &Value, new: &mut Value) {
+    let (Some(before), Some(after)) =
+        (old["metadata"].get("managedFields"), new["metadata"].get("managedFields"))
+    else {
+        return;
+    };
+    if before == after || timeless(before) != timeless(after) {
+        return;
+    }
+    let after = std::mem::replace(&mut new["metadata"]["managedFields"], before.clone());
+    if new != old {
+        new["metadata"]["managedFields"] = after;
+    }
+}
+
+fn timeless(entries: &Value) -> Vec<Value> {
+    let mut entries = entries.as_array().cloned().unwrap_or_default();
+    for entry in &mut entries {
+        if let Some(entry) = entry.as_object_mut() {
+            entry.remove("time");
+        }
+    }
+    entries
+}
+
+impl Served<'_> {
+    fn schema<'s>(&'s self, resource: &'s Resource) -> &'s Schema {
+        if resource.custom {
+            return resource.strategy.merge_schema().unwrap_or(&self.deduced);
+        }
+        let builtin = builtin(&resource.group, &resource.version, &resource.kind);
+        builtin.map_or(&self.deduced, |builtin| builtin.merge_schema())
+    }
+
+    /// The resource in another version. It may be in another group: what is stored counts.
+    fn served_as(&self, api_version: &str) -> Option<&Resource> {
+        let Backend::Stored { prefix } = &self.resource.backend else { return None };
+        let same = |other: &&Arc<Resource>| {
+            other.api_version() == api_version
+                && matches!(&other.backend, Backend::Stored { prefix: other } if other == prefix)
+        };
+        self.catalog.all().find(same).map(|resource| &**resource)
+    }
+}
+
+impl Versions for Served<'_> {
+    fn convert<'v>(
+        &'v self,
+        object: &Typed<'v>,
+        api_version: &str,
+    ) -> Result<Typed<'v>, ConvertError> {
+        if object.value.api_version() == api_version {
+            return Ok(object.clone());
+        }
+        let missing = || ConvertError::MissingVersion(api_version.to_owned());
+        let resource = self.served_as(api_version).ok_or_else(missing)?;
+        let mut value = object.value.clone().into_owned();
+        bring_to_version(resource, &mut value);
+        Ok(Typed::unchecked(Cow::Owned(value), self.schema(resource)))
+    }
+
+    fn ignored(&self, _api_version: &str) -> Option<&FieldSet> {
+        Some(&self.reset)
+    }
+}
+
+/// What the endpoint resets whoever writes there, so that nobody comes to own it by that.
+fn reset_fields(resource: &Resource, subresource: &str) -> FieldSet {
+    const STATUS: &[&[&str]] = &[&["status"]];
+    const SPEC: &[&[&str]] = &[&["spec"]];
+    const SPEC_AND_METADATA: &[&[&str]] = &[&["spec"], &["metadata"]];
+    let fields: &[&[&str]] = match (subresource, resource.kind.as_str()) {
+        ("status", _) if resource.custom => SPEC_AND_METADATA,
+        ("status", "CustomResourceDefinition") => SPEC_AND_METADATA,
+        ("status", "Deployment") => &[&["spec"], &["metadata", "labels"]],
+        ("status", "Pod") => {
+            &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
+        }
+        ("status", _) => SPEC,
+        _ if resource.has_status() => STATUS,
+        _ => &[],
+    };
+    fields.iter().map(|names| Path::fields(names.to_vec())).collect()
+}
