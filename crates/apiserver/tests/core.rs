@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "core/apply.rs"]
+mod apply;
 #[path = "core/custom_resources.rs"]
 mod custom_resources;
 #[path = "core/protobuf.rs"]

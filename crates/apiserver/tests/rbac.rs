@@ -16,9 +16,10 @@ use apiserver::service_accounts::{
 use apiserver::{ApiServer, Registry, UserInfo, builtin};
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role, RoleBinding};
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 
@@ -435,4 +436,39 @@ async fn a_secret_for_an_account_is_filled_and_goes_with_the_account() {
     })
     .await;
     assert_eq!(world.get("/api", &token).await.code, 401);
+}
+
+#[tokio::test]
+async fn a_write_that_would_create_needs_the_right_to_create() {
+    let world = World::start().await;
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["update"]},
+    ]);
+    world.grant("r1", "ann", rules).await;
+    let maps: Api<ConfigMap> = Api::namespaced(world.client("ann"), "r1");
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let params = PatchParams::apply("ann");
+    let refused = "configmaps \"a\" is forbidden: User \"ann\" cannot create resource \
+                   \"configmaps\" in API group \"\" in the namespace \"r1\"";
+    eventually("a refusal for want of that right", async || {
+        let tried = maps.patch("a", &params, &Patch::Apply(&config)).await;
+        match refusal(tried.unwrap_err()) {
+            (403, text) if text == refused => Ok(()),
+            (code, text) => Err(format!("{code} {text}")),
+        }
+    })
+    .await;
+    let leases: Api<Lease> = Api::namespaced(world.client("ann"), "r1");
+    let lease = Lease {
+        metadata: ObjectMeta { name: Some("a".to_owned()), ..ObjectMeta::default() },
+        ..Lease::default()
+    };
+    let tried = leases.replace("a", &PostParams::default(), &lease).await;
+    let (code, text) = refusal(tried.unwrap_err());
+    assert_eq!(code, 403);
+    assert!(text.contains("cannot create resource \"leases\""), "{text}");
+
+    world.root(Method::POST, "/api/v1/namespaces/r1/configmaps", config.clone()).await;
+    maps.patch("a", &params, &Patch::Apply(&config)).await.unwrap();
 }

@@ -26,7 +26,7 @@ const SEED: u64 = 1;
 /// How long to go on, in seconds, each time with another seed.
 const SOAK_ENV: &str = "DROVER_SOAK_SECONDS";
 /// Differences shown of a run.
-const SHOWN_MAX: usize = 20;
+const SHOWN_MAX: usize = 200;
 
 #[test]
 fn random_requests_are_answered_as_kube_apiserver_answers_them() {

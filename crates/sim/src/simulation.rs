@@ -84,7 +84,8 @@ pub struct World {
 impl World {
     /// Options of writes by one of the cluster's own components.
     pub fn options(component: &str) -> WriteOptions {
-        WriteOptions::of(UserInfo::new(component, &[GROUP_MASTERS]))
+        let user = UserInfo::new(component, &[GROUP_MASTERS]);
+        WriteOptions { manager: component.to_owned(), ..WriteOptions::of(user) }
     }
 }
 

@@ -98,7 +98,7 @@ impl Schema {
         match (value, &atom.map, &atom.list) {
             (Value::Object(fields), Some(map), _) => {
                 for (name, zero) in &map.zeros {
-                    if !fields.contains_key(name) {
+                    if fields.get(name).is_none_or(Value::is_null) {
                         fields.insert(name.clone(), zero.clone());
                     }
                 }

@@ -91,6 +91,11 @@ impl Followed {
     }
 }
 
+/// In Kubernetes, this is another program's work.
+fn options() -> WriteOptions {
+    WriteOptions { manager: "kube-controller-manager".to_owned(), ..WriteOptions::system() }
+}
+
 async fn reconcile(registry: &Registry, namespace: &str, ca_pem: &str) -> Result<(), Status> {
     let Some(namespaces) = registry.find("", "namespaces") else { return Ok(()) };
     match registry.get(&namespaces, "", namespace).await {
@@ -103,7 +108,7 @@ async fn reconcile(registry: &Registry, namespace: &str, ca_pem: &str) -> Result
         && missing(registry.get(&accounts, namespace, ACCOUNT).await)?
     {
         let account = json!({"metadata": {"name": ACCOUNT}});
-        created(registry.create(&accounts, namespace, account, &WriteOptions::system()).await)?;
+        created(registry.create(&accounts, namespace, account, &options()).await)?;
     }
     if ca_pem.is_empty() {
         return Ok(());
@@ -123,7 +128,7 @@ async fn reconcile(registry: &Registry, namespace: &str, ca_pem: &str) -> Result
                 },
                 "data": data,
             });
-            created(registry.create(&maps, namespace, map, &WriteOptions::system()).await)
+            created(registry.create(&maps, namespace, map, &options()).await)
         }
         Some(found) if found["data"] == data => Ok(()),
         Some(_) => {
@@ -133,7 +138,7 @@ async fn reconcile(registry: &Registry, namespace: &str, ca_pem: &str) -> Result
                 new["data"] = data.clone();
                 Ok(new)
             };
-            let options = WriteOptions::system();
+            let options = options();
             registry.modify(&target, Operation::Update, &options, &change).await.map(drop)
         }
     }

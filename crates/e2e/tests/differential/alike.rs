@@ -6,11 +6,16 @@ use serde_json::{Value, json};
 use crate::stream::Step;
 
 /// Differences that are meant or known: what the real server's side of one begins or ends with, and why.
-const KNOWN: [(&str, &str); 23] = [
+const KNOWN: [(&str, &str); 28] = [
     ("no kind ", "names a line of Go's sources"),
     ("invalid continue token: continue key is not valid", "what is wrong with its JSON"),
     ("json parse error: invalid character", "what is wrong with the JSON"),
     ("unexpected end of JSON input", "what is wrong with the JSON"),
+    ("error decoding YAML", "what is wrong with the YAML"),
+    ("already set in map", "tells the line of a key that stands twice"),
+    (".fieldsV1.f:rules", "an empty list is null there once it was stored, so that it changes"),
+    ("f:limits", "a quantity in another notation counts as changed there"),
+    ("of type []uint8", "an array of numbers is bytes there"),
     ("error decoding patch", "what is wrong with the JSON"),
     ("cannot restore struct from", "the Go type that a patch does not fit"),
     ("unable to find api field in struct", "the Go type that a patch does not fit"),
@@ -108,7 +113,7 @@ fn comparable(body: &Value) -> Value {
     if let Some(message) = body.get_mut("message")
         && let Some(text) = message.as_str()
     {
-        *message = without_positions(text).into();
+        *message = in_one_order(&without_positions(text)).into();
     }
     // No rows are null there, and none here.
     if let Some(rows) = body.get_mut("rows").filter(|rows| rows.is_null()) {
@@ -131,6 +136,15 @@ fn without_positions(text: &str) -> String {
         if ["current:", "Key:"].contains(&before) { "…" } else { word }
     });
     masked.collect::<Vec<_>>().join(" ")
+}
+
+/// Errors of a list, which Go finds in the order of its maps.
+fn in_one_order(text: &str) -> String {
+    let mut lines: Vec<&str> = text.split("errors:\n").collect();
+    let Some(last) = lines.pop().filter(|_| !lines.is_empty()) else { return text.to_owned() };
+    let mut errors: Vec<&str> = last.lines().collect();
+    errors.sort_unstable();
+    format!("{}errors:\n{}", lines.concat(), errors.join("\n"))
 }
 
 fn is_age(cell: &str) -> bool {

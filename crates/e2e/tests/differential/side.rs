@@ -203,7 +203,13 @@ impl Side {
             }
             return;
         }
-        metadata.remove("managedFields");
+        if let Some(entries) = metadata.get_mut("managedFields").and_then(Value::as_array_mut) {
+            for entry in entries.iter_mut().filter(|entry| !entry["time"].is_null()) {
+                entry["time"] = "a time".into();
+            }
+            // Their order is that of their times.
+            entries.sort_by_key(Value::to_string);
+        }
         for field in ["creationTimestamp", "deletionTimestamp"] {
             if let Some(found) = metadata.get_mut(field).filter(|found| found.is_string()) {
                 *found = "a time".into();

@@ -15,6 +15,8 @@ pub const NAMESPACES: [&str; 2] = ["left", "right"];
 const NO_NAMESPACE: &str = "nowhere";
 /// So few that the requests meet.
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+/// Who says whose fields are written.
+const MANAGERS: [&str; 4] = ["alpha", "beta", "gamma", "kubectl"];
 const BAD_NAMES: [&str; 4] = ["Upper", "a_b", "-a", "a..b"];
 
 /// One request; what each server calls its own stands in marks (see `side`).
@@ -72,7 +74,8 @@ impl Stream {
         let mut step = match self.random.random_range(0..100) {
             0..25 => self.create(kind),
             25..45 => self.update(kind),
-            45..65 => self.patch(kind),
+            45..55 => self.patch(kind),
+            55..65 => self.apply(kind),
             65..75 => self.get(kind),
             75..88 => self.list(kind),
             88..98 => self.delete(kind),
@@ -186,6 +189,9 @@ impl Stream {
             let how = self.pick(&["Strict", "Warn", "Ignore", "Loose"]);
             options.push(format!("fieldValidation={how}"));
         }
+        if self.chance(0.3) {
+            options.push(format!("fieldManager={}", self.pick(&MANAGERS)));
+        }
         if options.is_empty() { String::new() } else { format!("?{}", options.join("&")) }
     }
 
@@ -255,6 +261,44 @@ impl Stream {
         let body = if self.chance(0.02) { "{".to_owned() } else { body.to_string() };
         let path = format!("{path}{}", self.write_options());
         let headers = vec![("content-type", content_type.to_owned())];
+        Step { method: "PATCH", path, headers, body }
+    }
+
+    /// A part of an object, by one of several managers.
+    fn apply(&mut self, kind: &Kind) -> Step {
+        let path = self.object_path(kind);
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        let mut object = self.object(kind, &name);
+        if self.chance(0.3) {
+            // Only metadata: what was applied before goes.
+            let kept = ["apiVersion", "kind", "metadata"];
+            object.as_object_mut().expect("it is one").retain(|name, _| kept.contains(&&**name));
+        }
+        match self.random.random_range(0..20) {
+            0 => object["metadata"]["resourceVersion"] = format!("‹version {path}›").into(),
+            1 => object["metadata"]["resourceVersion"] = format!("‹stale {path}›").into(),
+            2 => object["metadata"]["managedFields"] = json!([{}]),
+            3 | 4 => self.spoil(&mut object),
+            _ => {}
+        }
+        let mut options = Vec::new();
+        if !self.chance(0.02) {
+            options.push(format!("fieldManager={}", self.pick(&MANAGERS)));
+        }
+        if self.chance(0.5) {
+            options.push(format!("force={}", self.pick(&["true", "true", "false", "x"])));
+        }
+        if self.chance(0.1) {
+            options.push("dryRun=All".to_owned());
+        }
+        if self.chance(0.2) {
+            let how = self.pick(&["Strict", "Warn", "Ignore", "Loose"]);
+            options.push(format!("fieldValidation={how}"));
+        }
+        let status = if kind.kind == "Thing" && self.chance(0.2) { "/status" } else { "" };
+        let body = self.text(&object);
+        let headers = vec![("content-type", "application/apply-patch+yaml".to_owned())];
+        let path = format!("{path}{status}?{}", options.join("&"));
         Step { method: "PATCH", path, headers, body }
     }
 

@@ -39,6 +39,9 @@ pub enum ApplyError {
     /// 500: the configuration does not fit its schema.
     #[error("failed to create typed patch object ({object}): {problems}")]
     Config { object: String, problems: Problems },
+    /// 500: the stored object does not fit its schema.
+    #[error("failed to create typed live object ({object}): {problems}")]
+    Live { object: String, problems: Problems },
     /// 500: the stored entries cannot be read.
     #[error("failed to decode managed fields: {0}")]
     Entries(#[from] EntryError),
@@ -102,7 +105,9 @@ impl<'v, V: Versions> Write<'v, V> {
             Some(live) => ManagedFields::decode(&live["metadata"]["managedFields"])?,
             None => ManagedFields::default(),
         };
-        let live = self.state(live, config);
+        let live = self
+            .state(live, config)
+            .map_err(|problems| ApplyError::Live { object: described(config), problems })?;
         let borrowed = Cow::Borrowed(config);
         let config = Typed::new(borrowed, self.schema, Duplicates::Refuse)
             .map_err(|problems| ApplyError::Config { object: described(config), problems })?;
@@ -132,7 +137,7 @@ impl<'v, V: Versions> Write<'v, V> {
         force: bool,
     ) -> Result<Applied, ApplyError> {
         let managed = if managed.managers.is_empty() {
-            let empty = self.state(None, &config.value);
+            let empty = self.state(None, &config.value).map_err(UpdateError::Compare)?;
             self.tracked(&empty, live, managed, BEFORE_FIRST_APPLY)?
         } else {
             managed

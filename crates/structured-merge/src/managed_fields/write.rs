@@ -11,7 +11,7 @@ use crate::element::Path;
 use crate::managers::{Managers, VersionedSet};
 use crate::schema::Schema;
 use crate::set::FieldSet;
-use crate::typed::Typed;
+use crate::typed::{Duplicates, Problems, Typed};
 use crate::update::{UpdateError, Updater, Versions};
 
 /// Most entries of managers that did not apply. What is beyond is merged, the oldest first, into
@@ -59,13 +59,17 @@ impl<'v, V: Versions> Write<'v, V> {
         if managed.managers.is_empty() && live.is_some() {
             return Ok(None);
         }
-        let live = self.state(live, new);
-        let new = self.state(Some(new), new);
+        let live = self.state(live, new).map_err(UpdateError::Compare)?;
+        let new = self.state(Some(new), new).map_err(UpdateError::Compare)?;
         Ok(self.tracked(&live, &new, managed, self.manager)?.encode())
     }
 
     /// A state as it is compared; absent is an object that has nothing but its type.
-    pub(super) fn state(&self, object: Option<&'v Value>, like: &Value) -> Typed<'v> {
+    pub(super) fn state(
+        &self,
+        object: Option<&'v Value>,
+        like: &Value,
+    ) -> Result<Typed<'v>, Problems> {
         let mut value = match object {
             Some(object) => Cow::Borrowed(object),
             None => Cow::Owned(json!({"apiVersion": self.api_version, "kind": like["kind"]})),
@@ -76,7 +80,7 @@ impl<'v, V: Versions> Write<'v, V> {
         if self.compiled {
             self.schema.fill_zeros(value.to_mut());
         }
-        Typed::unchecked(value, self.schema)
+        Typed::new(value, self.schema, Duplicates::Allow)
     }
 
     /// The entries that count: those of the body when it has valid ones, else the stored.

@@ -97,6 +97,7 @@ impl Registry {
         }
         resource.strategy.prune(&mut object);
         resource.strategy.default(&mut object);
+        metadata::drop_empty(&mut object);
         if owners == Owners::Tracked {
             Ownership::new(resource, self.catalog(), "", &options.manager).track(None, &mut object);
         }

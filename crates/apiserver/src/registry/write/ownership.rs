@@ -81,11 +81,12 @@ impl<'a> Ownership<'a> {
     /// What applying `config` makes of `old`, or of nothing.
     pub fn apply(&self, old: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
         let api_version = self.resource.api_version();
-        if config.api_version() != api_version {
+        let kind = config["kind"].as_str().unwrap_or_default();
+        if config.api_version() != api_version || kind != self.resource.kind {
+            let (group, version) =
+                config.api_version().split_once('/').unwrap_or(("", config.api_version()));
             return Err(Status::bad_request(format!(
-                "Incorrect version specified in apply patch. Specified patch version: {}, \
-                 expected: {api_version}",
-                config.api_version()
+                "invalid object type: {group}/{version}, Kind={kind}"
             )));
         }
         let applied = self.write(&api_version).apply(old, config, force);
@@ -103,9 +104,10 @@ fn refusal(error: &ApplyError) -> Status {
                 .collect();
             Status::new(409, "Conflict", error.to_string()).causes(causes)
         }
-        ApplyError::Config { .. } | ApplyError::Entries(_) | ApplyError::Update(_) => {
-            Status::new(500, "", error.to_string())
-        }
+        ApplyError::Config { .. }
+        | ApplyError::Live { .. }
+        | ApplyError::Entries(_)
+        | ApplyError::Update(_) => Status::new(500, "", error.to_string()),
     }
 }
 

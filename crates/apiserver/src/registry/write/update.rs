@@ -35,22 +35,7 @@ impl Registry {
         check_type(resource, &mut body)?;
         check_decodable(resource, &body, options)?;
         check_fields(resource, &body, options)?;
-        match body.name() {
-            "" => {
-                return Err(Status::bad_request(format!(
-                    "the name of the object ({} based on URL) was undeterminable: name must be \
-                     provided",
-                    target.name
-                )));
-            }
-            name if name != target.name => {
-                return Err(Status::bad_request(format!(
-                    "the name of the object ({name}) does not match the name on the URL ({})",
-                    target.name
-                )));
-            }
-            _ => {}
-        }
+        check_name(target, &body)?;
         check_namespace(target, &mut body)?;
         let unversioned = matches!(body.resource_version(), "" | "0");
         let change = |old: &Value| {
@@ -104,9 +89,15 @@ impl Registry {
                 Err(status) if status.code == 404 && operation == Operation::Update => {}
                 other => return other,
             }
-            let object = ownership.apply(None, config, force)?;
+            let mut object = ownership.apply(None, config, force)?;
             check_name(target, &object)?;
-            check_creatable(target, &object, options)?;
+            if let Some(refused) = &options.creation_refused {
+                return Err(Status::clone(refused));
+            }
+            if !object.uid().is_empty() {
+                return Err(no_such_uid(target, object.uid()));
+            }
+            object.remove_meta("resourceVersion");
             let namespace = target.namespace;
             let created =
                 self.create_owned(resource, namespace, object, options, Owners::Applied).await;
@@ -209,6 +200,7 @@ impl Registry {
         let warnings = check_fields(resource, new, options)?;
         resource.strategy.prune(new);
         resource.strategy.default(new);
+        metadata::drop_empty(new);
         if owners == Owners::Tracked {
             let subresource = subresource(operation, options);
             Ownership::new(resource, self.catalog(), subresource, &options.manager)
@@ -283,14 +275,18 @@ fn subresource<'a>(operation: Operation, options: &'a WriteOptions) -> &'a str {
 }
 
 fn check_name(target: &Target<'_>, object: &Value) -> Result<(), Status> {
-    if object.name() == target.name {
+    let (given, wanted) = (object.name(), target.name);
+    if given == wanted {
         return Ok(());
     }
-    Err(Status::bad_request(format!(
-        "the name of the object ({}) does not match the name on the URL ({})",
-        object.name(),
-        target.name
-    )))
+    Err(Status::bad_request(if given.is_empty() {
+        format!(
+            "the name of the object ({wanted} based on URL) was undeterminable: name must be \
+             provided"
+        )
+    } else {
+        format!("the name of the object ({given}) does not match the name on the URL ({wanted})")
+    }))
 }
 
 /// Name, uid and resource version of the wanted state against the current one.
@@ -334,6 +330,15 @@ fn check_creatable(
 
 fn check_version(version: &str) -> Result<(), Status> {
     number::unsigned(version).map(drop).map_err(|problem| Status::new(500, "", problem))
+}
+
+/// A configuration is about an object that is not there.
+fn no_such_uid(target: &Target<'_>, wanted: &str) -> Status {
+    let resource = target.resource;
+    let text = format!(
+        "uid mismatch: the provided object specified uid {wanted}, and no existing object was found"
+    );
+    Status::conflict(&resource.group, &resource.plural, target.name, &text)
 }
 
 /// The body is about another object than the one found, in the words of what compares them there.

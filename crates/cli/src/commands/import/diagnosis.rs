@@ -122,9 +122,7 @@ pub fn diagnose(observed: &Observed) -> Progress {
 /// The cluster's own words for why it makes no pod.
 fn refused(set: &ReplicaSet) -> Option<Trouble> {
     let conditions = set.status.as_ref()?.conditions.as_ref()?;
-    let failure = conditions.iter().find(|c| {
-        c.type_.as_deref() == Some("ReplicaFailure") && c.status.as_deref() == Some("True")
-    })?;
+    let failure = conditions.iter().find(|c| c.type_ == "ReplicaFailure" && c.status == "True")?;
     let message = failure.message.as_deref().unwrap_or_default();
     let next = if message.contains("violates PodSecurity") {
         "the namespace cattle-system asks for more than the level \"restricted\", or the cluster's \
