@@ -121,8 +121,10 @@ impl<'m> Reader<'m> {
             if !(default.is_null() || default.is_object() || default.is_array()) {
                 map.defaults.insert(name.clone(), default.clone());
             }
-            if default.as_object().is_some_and(JsonMap::is_empty) {
-                map.zeros.insert(name.clone(), Value::Object(JsonMap::new()));
+            // Of fields that are always told, though clients need not.
+            let is_zero = default.as_object().is_some_and(JsonMap::is_empty) || *default == 0;
+            if is_zero {
+                map.zeros.insert(name.clone(), default.clone());
             }
         }
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {

@@ -107,10 +107,15 @@ impl RbacStrategy {
 
 impl Strategy for RbacStrategy {
     fn default(&self, object: &mut Value) {
+        if !self.kind.is_role() {
+            default_binding(object);
+        }
+    }
+
+    fn prepare(&self, _write: &Write<'_>, object: &mut Value, _old: Option<&Value>) {
+        // Not before: an empty list has an owner, null has none.
         if self.kind.is_role() {
             show_no_rules(object);
-        } else {
-            default_binding(object);
         }
     }
 

@@ -116,7 +116,7 @@ fn validate_backend(field: &str, backend: &Value) -> Vec<Cause> {
         }
         _ => {
             let text = "cannot set both port name & port number";
-            causes.push(Cause::invalid(field, backend, text));
+            causes.push(Cause::invalid(field, &"".into(), text));
         }
     }
     causes

@@ -5,14 +5,11 @@ use serde_json::{Map, Value, json};
 
 use super::components::{definition_name, gvk, meta, reference};
 use crate::body::negotiate::Typed;
-use crate::resource::{Resource, Subresource};
+use crate::resource::{Resource, Subresource, SubresourceHandler};
 
 const PLAIN_PATCHES: [&str; 2] = ["application/json-patch+json", "application/merge-patch+json"];
-const ALL_PATCHES: [&str; 3] = [
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-];
+const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
 /// `/api/v1` or `/apis/<group>/<version>`.
 pub fn root(group: &str, version: &str) -> String {
@@ -178,9 +175,14 @@ fn request_body(scope: &Scope<'_>, verb: &str, body: &str) -> Option<Value> {
         }
         "patch" => {
             let strategic = scope.resource.strategy.merge_keys().is_some();
-            let media: &[&str] = if strategic { &ALL_PATCHES } else { &PLAIN_PATCHES };
+            let is_stored =
+                scope.sub.is_none_or(|sub| !matches!(sub.handler, SubresourceHandler::Endpoint(_)));
+            let media = PLAIN_PATCHES
+                .into_iter()
+                .chain((is_stored && strategic).then_some(STRATEGIC_MERGE_PATCH))
+                .chain(is_stored.then_some(APPLY_PATCH));
             let content: Map<String, Value> =
-                media.iter().map(|media| ((*media).to_owned(), schema(&meta("Patch")))).collect();
+                media.map(|media| (media.to_owned(), schema(&meta("Patch")))).collect();
             json!({"required": true, "content": content})
         }
         _ => return None,

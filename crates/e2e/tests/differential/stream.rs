@@ -28,9 +28,10 @@ pub struct Step {
 }
 
 impl Step {
-    /// Version 0 asks for whatever a server has at hand, however old.
+    /// Version 0 asks for whatever a server has at hand, however old, and any other for what is not older than that.
     pub fn takes_stale(&self) -> bool {
-        self.method == "GET" && self.path.contains("resourceVersion=0")
+        let stale = ["resourceVersion=0", "resourceVersionMatch=NotOlderThan"];
+        self.method == "GET" && stale.iter().any(|query| self.path.contains(query))
     }
 
     pub fn wants_yaml(&self) -> bool {

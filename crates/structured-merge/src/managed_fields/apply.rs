@@ -106,7 +106,7 @@ impl<'v, V: Versions> Write<'v, V> {
             None => ManagedFields::default(),
         };
         let live = self
-            .state(live, config)
+            .live(live, config)
             .map_err(|problems| ApplyError::Live { object: described(config), problems })?;
         let borrowed = Cow::Borrowed(config);
         let config = Typed::new(borrowed, self.schema, Duplicates::Refuse)
@@ -137,7 +137,7 @@ impl<'v, V: Versions> Write<'v, V> {
         force: bool,
     ) -> Result<Applied, ApplyError> {
         let managed = if managed.managers.is_empty() {
-            let empty = self.state(None, &config.value).map_err(UpdateError::Compare)?;
+            let empty = self.live(None, &config.value).map_err(UpdateError::Compare)?;
             self.tracked(&empty, live, managed, BEFORE_FIRST_APPLY)?
         } else {
             managed

@@ -59,21 +59,25 @@ impl<'v, V: Versions> Write<'v, V> {
         if managed.managers.is_empty() && live.is_some() {
             return Ok(None);
         }
-        let live = self.state(live, new).map_err(UpdateError::Compare)?;
-        let new = self.state(Some(new), new).map_err(UpdateError::Compare)?;
+        let live = self.live(live, new).map_err(UpdateError::Compare)?;
+        let new = self.state(Cow::Borrowed(new)).map_err(UpdateError::Compare)?;
         Ok(self.tracked(&live, &new, managed, self.manager)?.encode())
     }
 
-    /// A state as it is compared; absent is an object that has nothing but its type.
-    pub(super) fn state(
+    /// The stored state as it is compared; absent is an object that has nothing but its type.
+    pub(super) fn live(
         &self,
         object: Option<&'v Value>,
         like: &Value,
     ) -> Result<Typed<'v>, Problems> {
-        let mut value = match object {
+        let value = match object {
             Some(object) => Cow::Borrowed(object),
             None => Cow::Owned(json!({"apiVersion": self.api_version, "kind": like["kind"]})),
         };
+        self.state(value)
+    }
+
+    fn state(&self, mut value: Cow<'v, Value>) -> Result<Typed<'v>, Problems> {
         if value["metadata"].get("managedFields").is_some() {
             member(value.to_mut(), "metadata").remove("managedFields");
         }

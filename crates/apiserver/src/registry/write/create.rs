@@ -192,11 +192,14 @@ fn ensure_name(target: &Target<'_>, object: &mut Value) -> Result<String, Status
         return Ok(object.name().to_owned());
     }
     let base = object.meta_str("generateName");
-    if base.is_empty() {
-        let cause = Cause::required("metadata.name", "name or generateName is required");
-        return Err(target.invalid(vec![cause]));
-    }
-    let name = names::generate_name(base, rand::random());
+    let name = match base {
+        "" if target.resource.kind == "LimitRange" && !target.resource.custom => new_uid(),
+        "" => {
+            let cause = Cause::required("metadata.name", "name or generateName is required");
+            return Err(target.invalid(vec![cause]));
+        }
+        base => names::generate_name(base, rand::random()),
+    };
     object.set_meta("name", name.clone());
     Ok(name)
 }
