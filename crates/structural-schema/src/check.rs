@@ -4,9 +4,13 @@
 //! Works on the JSON, because a refusal names the path into it, and because keywords that the
 //! compiled form does not keep are refused here.
 
+mod junctors;
+mod lists;
+
 use api_meta::status::Cause;
 use serde_json::{Map, Value};
 
+use self::junctors::{Structure, is_int_or_string_choice, junctors};
 use crate::expressions;
 use crate::schema::{Additional, CAUSES_MAX, Id, SCHEMA_DEPTH_MAX, Schema, Type};
 use cel::pattern;
@@ -14,7 +18,6 @@ use cel::pattern;
 /// Keywords that no schema of a custom resource may use.
 const UNSUPPORTED: [&str; 6] =
     ["$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties"];
-const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// Everything that keeps the `openAPIV3Schema` at `path` from being served, at most [`CAUSES_MAX`]
 /// causes. A schema without causes compiles.
@@ -54,13 +57,6 @@ enum Level {
     Root,
     Field,
     Item,
-}
-
-/// The part of a schema that gives types, beside which a value validation stands.
-#[derive(Clone, Copy)]
-struct Structure<'a> {
-    map: &'a Map<String, Value>,
-    path: &'a str,
 }
 
 struct Checker {
@@ -203,73 +199,6 @@ impl Checker {
         }
     }
 
-    fn lists(&mut self, map: &Map<String, Value>, path: &str) {
-        const MAP_TYPES: [&str; 2] = ["atomic", "granular"];
-        let keys_path = format!("{path}.x-kubernetes-list-map-keys");
-        if let Some(value) = map.get("x-kubernetes-map-type")
-            && !value.as_str().is_some_and(|kind| MAP_TYPES.contains(&kind))
-        {
-            let field = format!("{path}.x-kubernetes-map-type");
-            self.causes.push(Cause::not_supported(field, value, &MAP_TYPES));
-        }
-        let keys = map.get("x-kubernetes-list-map-keys").and_then(Value::as_array);
-        let keys = keys.map(Vec::as_slice).unwrap_or_default();
-        let Some(value) = map.get("x-kubernetes-list-type") else {
-            if !keys.is_empty() {
-                let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-                let field = format!("{path}.x-kubernetes-list-type");
-                self.causes.push(Cause::required(field, detail));
-            }
-            return;
-        };
-        if text(map, "type") != "array" {
-            let kind = Value::from(text(map, "type"));
-            let detail = "must be array if x-kubernetes-list-type is specified";
-            self.causes.push(Cause::invalid(format!("{path}.type"), &kind, detail));
-            return;
-        }
-        match value.as_str() {
-            Some("atomic" | "set") if !keys.is_empty() => {
-                let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-                let field = format!("{path}.x-kubernetes-list-type");
-                self.causes.push(Cause::invalid(field, value, detail));
-            }
-            Some("atomic" | "set") => {}
-            Some("map") if keys.is_empty() => {
-                let detail = "must not be empty if x-kubernetes-list-type is map";
-                self.causes.push(Cause::required(keys_path, detail));
-            }
-            Some("map") => self.list_keys(map, path, keys),
-            _ => {
-                let field = format!("{path}.x-kubernetes-list-type");
-                self.causes.push(Cause::not_supported(field, value, &["atomic", "map", "set"]));
-            }
-        }
-    }
-
-    fn list_keys(&mut self, map: &Map<String, Value>, path: &str, keys: &[Value]) {
-        let empty = Map::new();
-        let items = map.get("items").and_then(Value::as_object).unwrap_or(&empty);
-        let properties = items.get("properties").and_then(Value::as_object).unwrap_or(&empty);
-        let required = items.get("required").and_then(Value::as_array);
-        let required = required.map(Vec::as_slice).unwrap_or_default();
-        for (index, key) in keys.iter().enumerate() {
-            let Some(property) = key.as_str().and_then(|name| properties.get(name)) else {
-                let field = format!("{path}.x-kubernetes-list-map-keys[{index}]");
-                let detail = "entries must all be names of item properties";
-                self.causes.push(Cause::invalid(field, key, detail));
-                continue;
-            };
-            if !required.contains(key) && property.get("default").is_none() {
-                let name = key.as_str().unwrap_or_default();
-                let field = format!("{path}.items.properties[{name}].default");
-                let detail = "this property is in x-kubernetes-list-map-keys, so it must have a \
-                              default or be a required property";
-                self.causes.push(Cause::required(field, detail));
-            }
-        }
-    }
-
     /// Metadata is the same for all kinds; a schema may only narrow the names.
     fn root_metadata(&mut self, map: &Map<String, Value>, path: &str) {
         let Some(metadata) = map.get("properties").and_then(|fields| fields.get("metadata")) else {
@@ -291,87 +220,6 @@ impl Checker {
             let detail = "must not specify anything other than name and generateName, but metadata \
                           is implicitly specified";
             self.causes.push(Cause::forbidden(path, detail));
-        }
-    }
-
-    /// What stands inside `allOf`, `anyOf`, `oneOf` or `not`: it validates values and declares
-    /// nothing.
-    fn validation(
-        &mut self,
-        map: &Map<String, Value>,
-        path: &str,
-        structure: Structure<'_>,
-        types_allowed: bool,
-        depth: usize,
-    ) {
-        if depth > SCHEMA_DEPTH_MAX || self.causes.len() >= CAUSES_MAX {
-            return;
-        }
-        self.keywords(map, path);
-        for key in ["type", "description", "title"] {
-            let allowed = key == "type" && types_allowed;
-            if !allowed && !text(map, key).is_empty() {
-                self.forbid(path, key, "must be empty to be structural");
-            }
-        }
-        for key in
-            ["default", "additionalProperties", "x-kubernetes-list-type", "x-kubernetes-map-type"]
-        {
-            if map.contains_key(key) {
-                self.forbid(path, key, "must be undefined to be structural");
-            }
-        }
-        for key in [
-            "nullable",
-            "x-kubernetes-preserve-unknown-fields",
-            "x-kubernetes-embedded-resource",
-            "x-kubernetes-int-or-string",
-        ] {
-            if is_true(map, key) {
-                self.forbid(path, key, "must be false to be structural");
-            }
-        }
-        for key in ["x-kubernetes-list-map-keys", "x-kubernetes-validations"] {
-            if map.get(key).and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
-                self.forbid(path, key, "must be empty to be structural");
-            }
-        }
-        for (child, child_path, _) in junctors(map, path) {
-            self.validation(child, &child_path, structure, types_allowed, depth + 1);
-        }
-        for (name, child) in object(map, "properties") {
-            let place = format!("{}.properties[{name}]", structure.path);
-            let declared = structure.map.get("properties").and_then(|fields| fields.get(name));
-            let child_path = format!("{path}.properties[{name}]");
-            self.nested(child, &child_path, declared, &place, depth);
-        }
-        if let Some(child) = map.get("items") {
-            let place = format!("{}.items", structure.path);
-            let declared = structure.map.get("items");
-            self.nested(child, &format!("{path}.items"), declared, &place, depth);
-        }
-    }
-
-    fn nested(
-        &mut self,
-        child: &Value,
-        path: &str,
-        declared: Option<&Value>,
-        place: &str,
-        depth: usize,
-    ) {
-        let Some(map) = child.as_object() else {
-            return;
-        };
-        match declared.and_then(Value::as_object) {
-            Some(declared) => {
-                let structure = Structure { map: declared, path: place };
-                self.validation(map, path, structure, false, depth + 1);
-            }
-            None => {
-                let detail = format!("because it is defined in {path}");
-                self.causes.push(Cause::required(place, &detail));
-            }
         }
     }
 
@@ -417,30 +265,4 @@ fn object<'a>(
     key: &str,
 ) -> impl Iterator<Item = (&'a String, &'a Value)> {
     map.get(key).and_then(Value::as_object).into_iter().flatten()
-}
-
-/// The value validations directly below a schema: each with its path and keyword.
-fn junctors<'a>(
-    map: &'a Map<String, Value>,
-    path: &str,
-) -> Vec<(&'a Map<String, Value>, String, &'static str)> {
-    let mut found = Vec::new();
-    for keyword in JUNCTORS {
-        let list = map.get(keyword).and_then(Value::as_array).into_iter().flatten();
-        for (index, child) in list.enumerate() {
-            found.extend(
-                child.as_object().map(|c| (c, format!("{path}.{keyword}[{index}]"), keyword)),
-            );
-        }
-    }
-    let not = map.get("not").and_then(Value::as_object);
-    found.extend(not.map(|child| (child, format!("{path}.not"), "not")));
-    found
-}
-
-/// The one pattern in which types may stand inside a value validation: `anyOf: [integer, string]`.
-fn is_int_or_string_choice(map: &Map<String, Value>) -> bool {
-    map.get("anyOf").and_then(Value::as_array).is_some_and(|choice| {
-        choice.iter().map(|option| option["type"].as_str()).eq([Some("integer"), Some("string")])
-    })
 }
