@@ -4,16 +4,20 @@
 //! (an attribute), whose branches in a conditional cost one unit less; and what consists of
 //! constants is computed once and free.
 
+mod attributes;
+mod folds;
+
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use regex::Regex;
 
-use crate::ast::{ACCUMULATOR, Element, Entry, Expr, Fold, Id, Kind, Literal, operator};
+use self::attributes::has_base_cost;
+use self::folds::is_accumulator;
+use crate::ast::{Element, Entry, Expr, Id, Kind, Literal, operator};
 use crate::equality::Work;
 use crate::library;
-use crate::limits::{ELEMENTS_MAX, LIST_COST, MAP_COST};
-use crate::operators;
+use crate::limits::{LIST_COST, MAP_COST};
 use crate::pattern;
 use crate::program::Program;
 use crate::runtime_cost;
@@ -107,110 +111,6 @@ impl<'a> Evaluator<'a> {
         match self.scopes.iter().rev().find(|(known, _)| *known == name) {
             Some((_, value)) => value.clone(),
             None => fail(format!("no such attribute(s): {name}")),
-        }
-    }
-
-    fn select(
-        &mut self,
-        expr: &'a Expr,
-        operand: &'a Expr,
-        field: &str,
-        test: bool,
-    ) -> Outcome<'a> {
-        if let Some(name) = self.program.qualified(expr.id) {
-            return named_type(name);
-        }
-        let whole = self.operand(operand)?;
-        if !test {
-            self.charge(1)?;
-        }
-        let (value, optional) = match whole {
-            Value::Optional(None) if test => return Ok(Value::Bool(false)),
-            Value::Optional(None) => return Ok(Value::Optional(None)),
-            Value::Optional(Some(inner)) => ((*inner).clone(), true),
-            other => (other, false),
-        };
-        let Value::Map(map) = value else {
-            return if matches!(value, Value::Opaque(_)) {
-                fail(format!("no such key: {field}"))
-            } else {
-                no_such_overload()
-            };
-        };
-        let found = map.field(field);
-        if test {
-            // A null that stands for absence was removed before.
-            return Ok(Value::Bool(found.is_some()));
-        }
-        match (found, optional) {
-            (Some(value), false) => value,
-            (Some(value), true) => value.map(Value::some),
-            (None, true) => Ok(Value::Optional(None)),
-            (None, false) => fail(format!("no such key: {field}")),
-        }
-    }
-
-    /// What a selection or index is applied to. What is not an attribute yet becomes one.
-    fn operand(&mut self, operand: &'a Expr) -> Outcome<'a> {
-        let value = self.expr(operand)?;
-        if !is_attribute(operand) {
-            self.charge(1)?;
-        }
-        Ok(value)
-    }
-
-    fn optional_select(&mut self, operand: &'a Expr, field: &str) -> Outcome<'a> {
-        let value = match self.operand(operand)? {
-            Value::Optional(None) => return Ok(Value::Optional(None)),
-            Value::Optional(Some(inner)) => (*inner).clone(),
-            other => other,
-        };
-        let Value::Map(map) = value else {
-            return no_such_overload();
-        };
-        match map.field(field) {
-            None => Ok(Value::Optional(None)),
-            Some(value) => {
-                self.charge(1)?;
-                value.map(Value::some)
-            }
-        }
-    }
-
-    fn index(&mut self, args: &'a [Expr], optional: bool) -> Outcome<'a> {
-        let whole = self.operand(&args[0])?;
-        let index = self.expr(&args[1])?;
-        let free = optional && self.program.is_constant(args[1].id);
-        if !is_attribute(&args[1]) && !free {
-            self.charge(1)?;
-        }
-        let (value, wrapped) = match whole {
-            Value::Optional(None) => return Ok(Value::Optional(None)),
-            Value::Optional(Some(inner)) => ((*inner).clone(), true),
-            other => (other, false),
-        };
-        let found = match &value {
-            Value::Map(map) => map.get(&index),
-            Value::List(list) => match operators::position(&index) {
-                Some(at) => usize::try_from(at).ok().and_then(|at| list.get(at)),
-                None => return no_such_overload(),
-            },
-            _ => return no_such_overload(),
-        };
-        if free && found.is_some() {
-            self.charge(1)?;
-        }
-        match (found, wrapped || optional) {
-            (Some(value), true) => value.map(Value::some),
-            (Some(value), false) => value,
-            (None, true) => Ok(Value::Optional(None)),
-            (None, false) => {
-                let index = library::text::display(&index);
-                match value {
-                    Value::List(_) => fail(format!("index out of bounds: {index}")),
-                    _ => fail(format!("no such key: {index}")),
-                }
-            }
         }
     }
 
@@ -391,71 +291,6 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Map(Map::Made(Rc::new(made))))
     }
 
-    /// `accumulator + [x]`, without copying what has been gathered so far.
-    fn append(&mut self, expr: &'a Expr, args: &'a [Expr]) -> Outcome<'a> {
-        self.charge(1)?;
-        let addition = self.expr(&args[1]);
-        let so_far = self.take_accumulator()?;
-        let (so_far, addition) = match (so_far, addition?) {
-            (Value::List(List::Made(so_far)), Value::List(addition)) => (so_far, addition),
-            (so_far, addition) => {
-                return self.invoke(expr.id, operator::ADD, vec![so_far, addition]);
-            }
-        };
-        self.charge(1)?;
-        let mut items = so_far;
-        if items.len() + addition.len() > ELEMENTS_MAX {
-            return Err(Failure::Cost);
-        }
-        let all = Rc::make_mut(&mut items);
-        for item in addition.iter() {
-            all.push(item?);
-        }
-        Ok(Value::List(List::Made(items)))
-    }
-
-    /// Takes what has been gathered out of its scope; the step puts it back.
-    fn take_accumulator(&mut self) -> Outcome<'a> {
-        match self.scopes.iter_mut().rev().find(|(name, _)| *name == ACCUMULATOR) {
-            Some((_, value)) => std::mem::replace(value, Ok(Value::Null)),
-            None => no_such_overload(),
-        }
-    }
-
-    fn insert(&mut self, args: &'a [Expr]) -> Outcome<'a> {
-        self.charge(1)?;
-        let additions = args[1..].iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>, _>>();
-        let Value::Map(Map::Made(mut made)) = self.take_accumulator()? else {
-            return no_such_overload();
-        };
-        let additions = additions?;
-        self.charge(1)?;
-        let pairs = match additions.as_slice() {
-            [key, value] => vec![(key.clone(), value.clone())],
-            [Value::Map(map)] => {
-                let mut pairs = Vec::new();
-                for key in map.keys() {
-                    if let Some(value) = map.get(&key) {
-                        pairs.push((key, value?));
-                    }
-                }
-                pairs
-            }
-            _ => return no_such_overload(),
-        };
-        let all = Rc::make_mut(&mut made);
-        for (key, value) in pairs {
-            if all.entries().len() >= ELEMENTS_MAX {
-                return Err(Failure::Cost);
-            }
-            let name = library::text::display(&key);
-            if !all.insert(key, value) {
-                return fail(format!("insert failed: key {name} already exists"));
-            }
-        }
-        Ok(Value::Map(Map::Made(made)))
-    }
-
     /// `x in [1, 2]`: the constants are put into a set once, and looking there is free.
     fn member_of_constant(&mut self, expr: &'a Expr, args: &'a [Expr]) -> Outcome<'a> {
         let id = args[1].id;
@@ -481,76 +316,6 @@ impl<'a> Evaluator<'a> {
                 self.invoke(expr.id, operator::IN, vec![value, list])
             }
         }
-    }
-
-    fn fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
-        let range = self.expr(&fold.range)?;
-        let init = self.expr(&fold.init);
-        if matches!(init, Err(Failure::Cost)) {
-            return Err(Failure::Cost);
-        }
-        let base = self.scopes.len();
-        self.scopes.push((&fold.accumulator, init));
-        let looped = match &range {
-            Value::List(list) => self.fold_list(fold, list, base),
-            Value::Map(map) => self.fold_map(fold, map, base),
-            _ => no_such_overload(),
-        };
-        self.scopes.truncate(base + 1);
-        let result = looped.and_then(|()| self.expr(&fold.result));
-        self.scopes.truncate(base);
-        result
-    }
-
-    fn fold_list(&mut self, fold: &'a Fold, list: &List<'a>, base: usize) -> Result<(), Failure> {
-        for index in 0..list.len() {
-            let Some(item) = list.get(index) else {
-                break;
-            };
-            match &fold.second {
-                Some(second) => {
-                    self.scopes.push((&fold.variable, Ok(Value::Int(index as i64))));
-                    self.scopes.push((second, item));
-                }
-                None => self.scopes.push((&fold.variable, item)),
-            }
-            if !self.step(fold, base)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn fold_map(&mut self, fold: &'a Fold, map: &Map<'a>, base: usize) -> Result<(), Failure> {
-        for key in map.keys() {
-            let value = fold.second.as_ref().map(|second| (second, map.get(&key)));
-            self.scopes.push((&fold.variable, Ok(key)));
-            if let Some((second, value)) = value {
-                self.scopes.push((second, value.unwrap_or(Ok(Value::Null))));
-            }
-            if !self.step(fold, base)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether to go on.
-    fn step(&mut self, fold: &'a Fold, base: usize) -> Result<bool, Failure> {
-        let goes_on = match self.expr(&fold.condition) {
-            Err(Failure::Cost) => return Err(Failure::Cost),
-            Ok(Value::Bool(value)) => value,
-            _ => true,
-        };
-        if goes_on {
-            let next = self.expr(&fold.step);
-            if matches!(next, Err(Failure::Cost)) {
-                return Err(Failure::Cost);
-            }
-            self.scopes[base].1 = next;
-        }
-        self.scopes.truncate(base + 1);
-        Ok(goes_on)
     }
 
     /// A compiled pattern; those in the expression itself were compiled with it.
@@ -587,38 +352,4 @@ fn named_type<'a>(name: &str) -> Outcome<'a> {
         Some(named) => Ok(Value::Type(Rc::new(named))),
         None => fail(format!("no such attribute(s): {name}")),
     }
-}
-
-fn is_accumulator(expr: &Expr) -> bool {
-    matches!(&expr.kind, Kind::Ident(name) if &**name == ACCUMULATOR)
-}
-
-/// Whether a selection from it continues the same chain.
-pub(crate) fn is_attribute(expr: &Expr) -> bool {
-    match &expr.kind {
-        Kind::Ident(_) => true,
-        Kind::Select { test, .. } => !test,
-        Kind::Call { function, .. } => matches!(
-            &**function,
-            operator::INDEX
-                | operator::OPTIONAL_INDEX
-                | operator::OPTIONAL_SELECT
-                | operator::CONDITIONAL
-        ),
-        _ => false,
-    }
-}
-
-/// Whether a chain begins with something that costs one unit by itself.
-fn has_base_cost(expr: &Expr) -> bool {
-    let mut first = expr;
-    while is_attribute(first) {
-        first = match &first.kind {
-            Kind::Ident(_) => return true,
-            Kind::Select { operand, .. } => operand,
-            Kind::Call { function, args, .. } if &**function != operator::CONDITIONAL => &args[0],
-            _ => return false,
-        };
-    }
-    !std::ptr::eq(first, expr)
 }

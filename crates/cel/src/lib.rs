@@ -10,6 +10,7 @@
 //! `structural-schema` does that.
 
 mod ast;
+mod build;
 mod check;
 pub mod declared;
 mod equality;

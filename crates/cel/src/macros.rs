@@ -3,7 +3,7 @@
 //! The expansions are those of `cel-go`, node for node: costs are counted on them.
 
 use crate::ast::{ACCUMULATOR, Element, Expr, Fold, Kind, Literal, operator};
-use crate::parser::Builder;
+use crate::build::Builder;
 use crate::source::Problem;
 
 type Built = Result<Expr, Problem>;

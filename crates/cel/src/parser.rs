@@ -3,9 +3,12 @@
 //! Hostile input cannot exhaust the stack: nesting is counted on the way down, and every node knows
 //! its height, so that long chains such as `a + a + …` are refused as well.
 
-use crate::ast::{Element, Entry, Expr, Kind, Literal, operator};
+mod primary;
+
+use crate::ast::{Expr, Kind, Literal, operator};
+use crate::build::Builder;
 use crate::lexer::{Spanned, Token, tokens};
-use crate::limits::{DEPTH_MAX, NESTING_MAX, NODES_MAX, SOURCE_CHARS_MAX};
+use crate::limits::{NESTING_MAX, SOURCE_CHARS_MAX};
 use crate::macros;
 use crate::source::Problem;
 
@@ -58,91 +61,6 @@ pub(crate) fn parse(source: &str) -> Result<(Expr, u32), Problem> {
     let expr = parser.expression()?;
     parser.expect_end()?;
     Ok((expr, parser.build.ids))
-}
-
-/// Makes nodes within the limits.
-#[derive(Default)]
-pub(crate) struct Builder {
-    ids: u32,
-}
-
-impl Builder {
-    pub fn node(&mut self, at: u32, kind: Kind) -> Result<Expr, Problem> {
-        if self.ids >= NODES_MAX {
-            let message = format!("expression is too large: more than {NODES_MAX} parts");
-            return Err(Problem { at, message });
-        }
-        let mut expr = Expr { id: self.ids, at, height: 0, kind };
-        self.ids += 1;
-        let below = expr.children().iter().map(|child| child.height).max().unwrap_or(0);
-        if usize::from(below) >= DEPTH_MAX {
-            return Err(too_deep(at));
-        }
-        expr.height = below + 1;
-        Ok(expr)
-    }
-    pub fn ident(&mut self, at: u32, name: &str) -> Result<Expr, Problem> {
-        self.node(at, Kind::Ident(name.into()))
-    }
-    pub fn literal(&mut self, at: u32, literal: Literal) -> Result<Expr, Problem> {
-        self.node(at, Kind::Literal(literal))
-    }
-    pub fn call(&mut self, at: u32, name: &str, args: Vec<Expr>) -> Result<Expr, Problem> {
-        self.node(at, Kind::Call { function: name.into(), target: None, args })
-    }
-    pub fn member(&mut self, at: u32, target: Expr, name: &str) -> Result<Expr, Problem> {
-        let target = Some(Box::new(target));
-        self.node(at, Kind::Call { function: name.into(), target, args: Vec::new() })
-    }
-    /// The same expression with ids of its own.
-    pub fn copy(&mut self, expr: &Expr) -> Result<Expr, Problem> {
-        let kind = match &expr.kind {
-            Kind::Literal(_) | Kind::Ident(_) | Kind::Struct(_) => expr.kind.clone(),
-            Kind::Select { operand, field, test } => Kind::Select {
-                operand: Box::new(self.copy(operand)?),
-                field: field.clone(),
-                test: *test,
-            },
-            Kind::Call { function, target, args } => Kind::Call {
-                function: function.clone(),
-                target: target.as_ref().map(|t| self.copy(t).map(Box::new)).transpose()?,
-                args: args.iter().map(|arg| self.copy(arg)).collect::<Result<_, _>>()?,
-            },
-            Kind::List(elements) => {
-                let mut copies = Vec::with_capacity(elements.len());
-                for Element { value, optional } in elements {
-                    copies.push(Element { value: self.copy(value)?, optional: *optional });
-                }
-                Kind::List(copies)
-            }
-            Kind::Map(entries) => {
-                let mut copies = Vec::with_capacity(entries.len());
-                for Entry { key, value, optional } in entries {
-                    let (key, value) = (self.copy(key)?, self.copy(value)?);
-                    copies.push(Entry { key, value, optional: *optional });
-                }
-                Kind::Map(copies)
-            }
-            Kind::Fold(fold) => {
-                let mut copy = fold.clone();
-                for part in [
-                    &mut copy.range,
-                    &mut copy.init,
-                    &mut copy.condition,
-                    &mut copy.step,
-                    &mut copy.result,
-                ] {
-                    *part = self.copy(part)?;
-                }
-                Kind::Fold(copy)
-            }
-        };
-        self.node(expr.at, kind)
-    }
-}
-
-fn too_deep(at: u32) -> Problem {
-    Problem { at, message: format!("expression recursion limit exceeded: {DEPTH_MAX}") }
 }
 
 struct Parser {
@@ -355,125 +273,4 @@ impl Parser {
             }
         }
     }
-
-    fn primary(&mut self) -> Result<Expr, Problem> {
-        let at = self.at();
-        if let Token::Symbol(_) | Token::End | Token::Quoted(_) = self.peek() {
-            return self.grouped(at);
-        }
-        match self.take().token {
-            Token::Literal(literal) => self.build.literal(at, literal),
-            Token::Integer(value) => match i64::try_from(value) {
-                Ok(value) => self.build.literal(at, Literal::Int(value)),
-                Err(_) => Err(invalid_integer(at)),
-            },
-            Token::Ident(name) => self.named(at, &name, false),
-            _ => Err(self.unexpected("an expression")),
-        }
-    }
-
-    fn grouped(&mut self, at: u32) -> Result<Expr, Problem> {
-        if self.accept("(") {
-            let inner = self.expression()?;
-            self.expect(")")?;
-            return Ok(inner);
-        }
-        if self.accept("-") {
-            return match self.take().token {
-                Token::Integer(value) => match 0i64.checked_sub_unsigned(value) {
-                    Some(value) => self.build.literal(at, Literal::Int(value)),
-                    None => Err(invalid_integer(at)),
-                },
-                Token::Literal(Literal::Double(value)) => {
-                    self.build.literal(at, Literal::Double(-value))
-                }
-                _ => Err(self.unexpected("a number")),
-            };
-        }
-        if self.accept("[") {
-            return self.list(at);
-        }
-        if self.accept("{") {
-            return self.map(at);
-        }
-        if self.accept(".")
-            && let Token::Ident(name) = self.peek().clone()
-        {
-            self.take();
-            return self.named(at, &name, true);
-        }
-        Err(self.unexpected("an expression"))
-    }
-
-    fn named(&mut self, at: u32, name: &str, absolute: bool) -> Result<Expr, Problem> {
-        if RESERVED.contains(&name) {
-            let message = format!("Syntax error: reserved identifier: {name}");
-            return Err(Problem { at, message });
-        }
-        let open_at = self.at();
-        if self.accept("(") {
-            let args = self.arguments()?;
-            return macros::global(&mut self.build, open_at, name, args);
-        }
-        let starts_message = matches!(self.peek(), Token::Symbol("{"));
-        if starts_message {
-            return self.build.node(open_at, Kind::Struct(name.into())).and_then(|expr| {
-                self.take();
-                self.skip_fields()?;
-                Ok(expr)
-            });
-        }
-        let name = if absolute { format!(".{name}") } else { name.to_owned() };
-        self.build.ident(at, &name)
-    }
-
-    /// The fields of a message, which is refused when types are checked.
-    fn skip_fields(&mut self) -> Result<(), Problem> {
-        while !self.accept("}") {
-            self.accept("?");
-            match self.take().token {
-                Token::Ident(_) | Token::Quoted(_) => {}
-                _ => return Err(self.unexpected("a field name")),
-            }
-            self.expect(":")?;
-            self.expression()?;
-            if !self.accept(",") {
-                return self.expect("}");
-            }
-        }
-        Ok(())
-    }
-
-    fn list(&mut self, at: u32) -> Result<Expr, Problem> {
-        let mut elements = Vec::new();
-        while !self.accept("]") {
-            let optional = self.accept("?");
-            elements.push(Element { value: self.expression()?, optional });
-            if !self.accept(",") {
-                self.expect("]")?;
-                break;
-            }
-        }
-        self.build.node(at, Kind::List(elements))
-    }
-
-    fn map(&mut self, at: u32) -> Result<Expr, Problem> {
-        let mut entries = Vec::new();
-        while !self.accept("}") {
-            let optional = self.accept("?");
-            let key = self.expression()?;
-            self.expect(":")?;
-            let value = self.expression()?;
-            entries.push(Entry { key, value, optional });
-            if !self.accept(",") {
-                self.expect("}")?;
-                break;
-            }
-        }
-        self.build.node(at, Kind::Map(entries))
-    }
-}
-
-fn invalid_integer(at: u32) -> Problem {
-    Problem { at, message: "Syntax error: invalid int literal".to_owned() }
 }

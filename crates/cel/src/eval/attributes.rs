@@ -1,0 +1,143 @@
+//! Selections and indexes. A chain of them is one thing, an attribute.
+
+use super::{Evaluator, named_type};
+use crate::ast::{Expr, Kind, operator};
+use crate::library;
+use crate::operators;
+use crate::value::{Outcome, Value, fail, no_such_overload};
+
+impl<'a> Evaluator<'a> {
+    pub(super) fn select(
+        &mut self,
+        expr: &'a Expr,
+        operand: &'a Expr,
+        field: &str,
+        test: bool,
+    ) -> Outcome<'a> {
+        if let Some(name) = self.program.qualified(expr.id) {
+            return named_type(name);
+        }
+        let whole = self.operand(operand)?;
+        if !test {
+            self.charge(1)?;
+        }
+        let (value, optional) = match whole {
+            Value::Optional(None) if test => return Ok(Value::Bool(false)),
+            Value::Optional(None) => return Ok(Value::Optional(None)),
+            Value::Optional(Some(inner)) => ((*inner).clone(), true),
+            other => (other, false),
+        };
+        let Value::Map(map) = value else {
+            return if matches!(value, Value::Opaque(_)) {
+                fail(format!("no such key: {field}"))
+            } else {
+                no_such_overload()
+            };
+        };
+        let found = map.field(field);
+        if test {
+            // A null that stands for absence was removed before.
+            return Ok(Value::Bool(found.is_some()));
+        }
+        match (found, optional) {
+            (Some(value), false) => value,
+            (Some(value), true) => value.map(Value::some),
+            (None, true) => Ok(Value::Optional(None)),
+            (None, false) => fail(format!("no such key: {field}")),
+        }
+    }
+
+    /// What a selection or index is applied to. What is not an attribute yet becomes one.
+    fn operand(&mut self, operand: &'a Expr) -> Outcome<'a> {
+        let value = self.expr(operand)?;
+        if !is_attribute(operand) {
+            self.charge(1)?;
+        }
+        Ok(value)
+    }
+
+    pub(super) fn optional_select(&mut self, operand: &'a Expr, field: &str) -> Outcome<'a> {
+        let value = match self.operand(operand)? {
+            Value::Optional(None) => return Ok(Value::Optional(None)),
+            Value::Optional(Some(inner)) => (*inner).clone(),
+            other => other,
+        };
+        let Value::Map(map) = value else {
+            return no_such_overload();
+        };
+        match map.field(field) {
+            None => Ok(Value::Optional(None)),
+            Some(value) => {
+                self.charge(1)?;
+                value.map(Value::some)
+            }
+        }
+    }
+
+    pub(super) fn index(&mut self, args: &'a [Expr], optional: bool) -> Outcome<'a> {
+        let whole = self.operand(&args[0])?;
+        let index = self.expr(&args[1])?;
+        let free = optional && self.program.is_constant(args[1].id);
+        if !is_attribute(&args[1]) && !free {
+            self.charge(1)?;
+        }
+        let (value, wrapped) = match whole {
+            Value::Optional(None) => return Ok(Value::Optional(None)),
+            Value::Optional(Some(inner)) => ((*inner).clone(), true),
+            other => (other, false),
+        };
+        let found = match &value {
+            Value::Map(map) => map.get(&index),
+            Value::List(list) => match operators::position(&index) {
+                Some(at) => usize::try_from(at).ok().and_then(|at| list.get(at)),
+                None => return no_such_overload(),
+            },
+            _ => return no_such_overload(),
+        };
+        if free && found.is_some() {
+            self.charge(1)?;
+        }
+        match (found, wrapped || optional) {
+            (Some(value), true) => value.map(Value::some),
+            (Some(value), false) => value,
+            (None, true) => Ok(Value::Optional(None)),
+            (None, false) => {
+                let index = library::text::display(&index);
+                match value {
+                    Value::List(_) => fail(format!("index out of bounds: {index}")),
+                    _ => fail(format!("no such key: {index}")),
+                }
+            }
+        }
+    }
+}
+
+/// Whether a selection from it continues the same chain.
+fn is_attribute(expr: &Expr) -> bool {
+    match &expr.kind {
+        Kind::Ident(_) => true,
+        Kind::Select { test, .. } => !test,
+        Kind::Call { function, .. } => matches!(
+            &**function,
+            operator::INDEX
+                | operator::OPTIONAL_INDEX
+                | operator::OPTIONAL_SELECT
+                | operator::CONDITIONAL
+        ),
+        _ => false,
+    }
+}
+
+/// Whether a chain begins with something that costs one unit by itself.
+pub(super) fn has_base_cost(expr: &Expr) -> bool {
+    let mut first = expr;
+    while is_attribute(first) {
+        first = match &first.kind {
+            Kind::Ident(_) => return true,
+            Kind::Select { operand, .. } => operand,
+            Kind::Call { function, args, .. } if &**function != operator::CONDITIONAL => &args[0],
+            _ => return false,
+        };
+    }
+    !std::ptr::eq(first, expr)
+}

@@ -1,0 +1,150 @@
+//! What macros over lists and maps become, and the accumulators they gather in.
+
+use std::rc::Rc;
+
+use super::Evaluator;
+use crate::ast::{ACCUMULATOR, Expr, Fold, Kind, operator};
+use crate::library;
+use crate::limits::ELEMENTS_MAX;
+use crate::value::{Failure, List, Map, Outcome, Value, fail, no_such_overload};
+
+impl<'a> Evaluator<'a> {
+    /// `accumulator + [x]`, without copying what has been gathered so far.
+    pub(super) fn append(&mut self, expr: &'a Expr, args: &'a [Expr]) -> Outcome<'a> {
+        self.charge(1)?;
+        let addition = self.expr(&args[1]);
+        let so_far = self.take_accumulator()?;
+        let (so_far, addition) = match (so_far, addition?) {
+            (Value::List(List::Made(so_far)), Value::List(addition)) => (so_far, addition),
+            (so_far, addition) => {
+                return self.invoke(expr.id, operator::ADD, vec![so_far, addition]);
+            }
+        };
+        self.charge(1)?;
+        let mut items = so_far;
+        if items.len() + addition.len() > ELEMENTS_MAX {
+            return Err(Failure::Cost);
+        }
+        let all = Rc::make_mut(&mut items);
+        for item in addition.iter() {
+            all.push(item?);
+        }
+        Ok(Value::List(List::Made(items)))
+    }
+
+    /// Takes what has been gathered out of its scope; the step puts it back.
+    fn take_accumulator(&mut self) -> Outcome<'a> {
+        match self.scopes.iter_mut().rev().find(|(name, _)| *name == ACCUMULATOR) {
+            Some((_, value)) => std::mem::replace(value, Ok(Value::Null)),
+            None => no_such_overload(),
+        }
+    }
+
+    pub(super) fn insert(&mut self, args: &'a [Expr]) -> Outcome<'a> {
+        self.charge(1)?;
+        let additions = args[1..].iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>, _>>();
+        let Value::Map(Map::Made(mut made)) = self.take_accumulator()? else {
+            return no_such_overload();
+        };
+        let additions = additions?;
+        self.charge(1)?;
+        let pairs = match additions.as_slice() {
+            [key, value] => vec![(key.clone(), value.clone())],
+            [Value::Map(map)] => {
+                let mut pairs = Vec::new();
+                for key in map.keys() {
+                    if let Some(value) = map.get(&key) {
+                        pairs.push((key, value?));
+                    }
+                }
+                pairs
+            }
+            _ => return no_such_overload(),
+        };
+        let all = Rc::make_mut(&mut made);
+        for (key, value) in pairs {
+            if all.entries().len() >= ELEMENTS_MAX {
+                return Err(Failure::Cost);
+            }
+            let name = library::text::display(&key);
+            if !all.insert(key, value) {
+                return fail(format!("insert failed: key {name} already exists"));
+            }
+        }
+        Ok(Value::Map(Map::Made(made)))
+    }
+
+    pub(super) fn fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
+        let range = self.expr(&fold.range)?;
+        let init = self.expr(&fold.init);
+        if matches!(init, Err(Failure::Cost)) {
+            return Err(Failure::Cost);
+        }
+        let base = self.scopes.len();
+        self.scopes.push((&fold.accumulator, init));
+        let looped = match &range {
+            Value::List(list) => self.fold_list(fold, list, base),
+            Value::Map(map) => self.fold_map(fold, map, base),
+            _ => no_such_overload(),
+        };
+        self.scopes.truncate(base + 1);
+        let result = looped.and_then(|()| self.expr(&fold.result));
+        self.scopes.truncate(base);
+        result
+    }
+
+    fn fold_list(&mut self, fold: &'a Fold, list: &List<'a>, base: usize) -> Result<(), Failure> {
+        for index in 0..list.len() {
+            let Some(item) = list.get(index) else {
+                break;
+            };
+            match &fold.second {
+                Some(second) => {
+                    self.scopes.push((&fold.variable, Ok(Value::Int(index as i64))));
+                    self.scopes.push((second, item));
+                }
+                None => self.scopes.push((&fold.variable, item)),
+            }
+            if !self.step(fold, base)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn fold_map(&mut self, fold: &'a Fold, map: &Map<'a>, base: usize) -> Result<(), Failure> {
+        for key in map.keys() {
+            let value = fold.second.as_ref().map(|second| (second, map.get(&key)));
+            self.scopes.push((&fold.variable, Ok(key)));
+            if let Some((second, value)) = value {
+                self.scopes.push((second, value.unwrap_or(Ok(Value::Null))));
+            }
+            if !self.step(fold, base)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether to go on.
+    fn step(&mut self, fold: &'a Fold, base: usize) -> Result<bool, Failure> {
+        let goes_on = match self.expr(&fold.condition) {
+            Err(Failure::Cost) => return Err(Failure::Cost),
+            Ok(Value::Bool(value)) => value,
+            _ => true,
+        };
+        if goes_on {
+            let next = self.expr(&fold.step);
+            if matches!(next, Err(Failure::Cost)) {
+                return Err(Failure::Cost);
+            }
+            self.scopes[base].1 = next;
+        }
+        self.scopes.truncate(base + 1);
+        Ok(goes_on)
+    }
+}
+
+pub(super) fn is_accumulator(expr: &Expr) -> bool {
+    matches!(&expr.kind, Kind::Ident(name) if &**name == ACCUMULATOR)
+}
