@@ -35,9 +35,15 @@ impl Builder {
     pub fn call(&mut self, at: u32, name: &str, args: Vec<Expr>) -> Result<Expr, Problem> {
         self.node(at, Kind::Call { function: name.into(), target: None, args })
     }
-    pub fn member(&mut self, at: u32, target: Expr, name: &str) -> Result<Expr, Problem> {
+    pub fn member(
+        &mut self,
+        at: u32,
+        target: Expr,
+        name: &str,
+        args: Vec<Expr>,
+    ) -> Result<Expr, Problem> {
         let target = Some(Box::new(target));
-        self.node(at, Kind::Call { function: name.into(), target, args: Vec::new() })
+        self.node(at, Kind::Call { function: name.into(), target, args })
     }
     /// The same expression with ids of its own.
     pub fn copy(&mut self, expr: &Expr) -> Result<Expr, Problem> {

@@ -1,10 +1,12 @@
 //! Types of all parts of an expression, and which functions its calls mean.
 
 mod calls;
+mod formats;
 mod uniform;
 
 use std::sync::Arc;
 
+use self::formats::formats;
 use self::uniform::uniform;
 use crate::ast::{Expr, Fold, Id, Kind, Literal};
 use crate::source::Problem;
@@ -48,9 +50,15 @@ pub(crate) fn check(
     for kind in &mut checked.types {
         *kind = bindings.resolve(kind, true);
     }
+    Ok(checked)
+}
+
+/// What is wrong with an expression although its types are right.
+pub(crate) fn validate(expr: &Expr, checked: &Checked) -> Vec<Problem> {
     let mut problems = Vec::new();
-    uniform(expr, &checked, &mut problems);
-    if problems.is_empty() { Ok(checked) } else { Err(problems) }
+    uniform(expr, checked, &mut problems);
+    formats(expr, checked, &mut problems);
+    problems
 }
 
 /// The type that a name of a type means, such as `int` in `type(x) == int`.
@@ -70,11 +78,9 @@ pub(crate) fn named_type(name: &str) -> Option<Type> {
         "optional_type" => Type::optional(Type::Dyn),
         "google.protobuf.Duration" => Type::Duration,
         "google.protobuf.Timestamp" => Type::Timestamp,
-        _ => {
-            use Library::{Cidr, Format, Ip, Quantity, Semver, Url};
-            let all = [Cidr, Format, Ip, Quantity, Semver, Url];
-            Type::Library(all.into_iter().find(|library| library.name() == name)?)
-        }
+        "net.IP" => Type::Library(Library::Ip),
+        "net.CIDR" => Type::Library(Library::Cidr),
+        _ => return None,
     })
 }
 

@@ -183,6 +183,13 @@ fn order_of_double(a: f64, b: i128) -> Option<Ordering> {
     Some((a as i128).cmp(&b).then(fraction))
 }
 
+/// Whether the type of the value has an order.
+pub(crate) fn has_order(value: &Value<'_>) -> bool {
+    use Value::{Bool, Bytes, Double, Duration, Int, Text, Timestamp, Uint};
+    let scalar = matches!(value, Bool(_) | Int(_) | Uint(_) | Double(_));
+    scalar || matches!(value, Text(_) | Bytes(_) | Timestamp(_) | Duration(_))
+}
+
 /// The order of two values of types that have one.
 pub(crate) fn compare(a: &Value<'_>, b: &Value<'_>) -> Result<Ordering, Failure> {
     Ok(match (a, b) {

@@ -2,6 +2,7 @@
 //! `k8s.io/apiserver/pkg/cel/library/cost.go`, with sizes from what is declared of the inputs.
 
 mod calls;
+mod lists;
 mod sizes;
 
 use std::collections::HashMap;
@@ -198,6 +199,13 @@ impl<'a> Estimator<'a> {
     }
 
     fn select(&mut self, expr: &'a Expr, operand: &'a Expr, field: &str, test: bool) -> Estimate {
+        if self.checked.qualified[expr.id as usize].is_some() {
+            // The name of a type, see `descend`.
+            let origin =
+                self.inputs.first().map_or(Origin::Lost, |i| Origin::Declared(&i.declared));
+            self.set_origin(expr, origin);
+            return Estimate::exactly(1);
+        }
         let mut sum = self.cost(operand);
         if test {
             return sum;

@@ -159,13 +159,16 @@ impl<'a> Evaluator<'a> {
             Some(name) => (name, None),
             None => (function.trim_start_matches('.'), target),
         };
-        // All arguments are evaluated, and paid, before the first error counts.
-        let mut values = Vec::with_capacity(args.len() + 1);
+        // Up to two arguments are evaluated, and paid, before the first error counts. Of more, none is
+        // looked at after an error, and the call is paid only when all have been.
+        let count = args.len() + usize::from(target.is_some());
+        let mut values = Vec::with_capacity(count);
         let mut failure = None;
         for arg in target.into_iter().chain(args) {
             match self.expr(arg) {
                 Ok(value) => values.push(value),
-                Err(Failure::Cost) => return Err(Failure::Cost),
+                Err(failure) if failure.is_final() => return Err(failure),
+                Err(error) if count > 2 && values.len() + 1 < count => return Err(error),
                 Err(error) => {
                     failure = failure.or(Some(error));
                     // An error has the size of a value without parts.
@@ -175,6 +178,9 @@ impl<'a> Evaluator<'a> {
         }
         if let Some(failure) = failure {
             let overload = self.program.overload(expr.id);
+            if let Some(text) = runtime_cost::internal_failure(overload, &values) {
+                return Err(Failure::Internal(text.to_owned()));
+            }
             self.charge(runtime_cost::call(function, overload, &values, None))?;
             return Err(failure);
         }
@@ -210,7 +216,7 @@ impl<'a> Evaluator<'a> {
             match self.expr(arg) {
                 Ok(Value::Bool(value)) if value == decisive => return Ok(Value::Bool(decisive)),
                 Ok(Value::Bool(_)) => {}
-                Err(Failure::Cost) => return Err(Failure::Cost),
+                Err(failure) if failure.is_final() => return Err(failure),
                 Err(error) => failure = failure.or(Some(error)),
                 Ok(_) => {
                     let error = Failure::Error("no such overload".to_owned());
@@ -238,7 +244,7 @@ impl<'a> Evaluator<'a> {
         let value = self.expr(arg);
         self.charge(1)?;
         match value {
-            Err(Failure::Cost) => Err(Failure::Cost),
+            Err(failure) if failure.is_final() => Err(failure),
             Ok(Value::Bool(value)) => Ok(Value::Bool(value)),
             _ => Ok(Value::Bool(true)),
         }
@@ -250,11 +256,14 @@ impl<'a> Evaluator<'a> {
             Value::Optional(Some(inner)) if keep => Ok(Value::Optional(Some(inner))),
             Value::Optional(Some(inner)) => Ok((*inner).clone()),
             Value::Optional(None) => self.expr(other),
-            _ => no_such_overload(),
+            // What is no optional stands for itself.
+            value => Ok(value),
         }
     }
 
     fn list(&mut self, elements: &'a [Element]) -> Outcome<'a> {
+        // Paid whether it can be made or not.
+        self.charge(LIST_COST)?;
         let mut items = Vec::with_capacity(elements.len());
         for element in elements {
             match (self.expr(&element.value)?, element.optional) {
@@ -266,11 +275,11 @@ impl<'a> Evaluator<'a> {
                 }
             }
         }
-        self.charge(LIST_COST)?;
         Ok(Value::list(items))
     }
 
     fn map(&mut self, entries: &'a [Entry]) -> Outcome<'a> {
+        self.charge(MAP_COST)?;
         let mut made = Made::default();
         for entry in entries {
             let key = self.expr(&entry.key)?;
@@ -287,7 +296,6 @@ impl<'a> Evaluator<'a> {
             }
             made.insert(key, value);
         }
-        self.charge(MAP_COST)?;
         Ok(Value::Map(Map::Made(Rc::new(made))))
     }
 

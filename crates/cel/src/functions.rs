@@ -99,6 +99,11 @@ fn parse_type(text: &'static str) -> (Type, &'static str) {
         "cidr" => Type::Library(Library::Cidr),
         "format" => Type::Library(Library::Format),
         "semver" => Type::Library(Library::Semver),
+        "authorizer" => Type::Library(Library::Authorizer),
+        "pathcheck" => Type::Library(Library::PathCheck),
+        "groupcheck" => Type::Library(Library::GroupCheck),
+        "resourcecheck" => Type::Library(Library::ResourceCheck),
+        "decision" => Type::Library(Library::Decision),
         other => unreachable!("the tables know no type {other:?}"),
     };
     (simple, rest)

@@ -2,19 +2,21 @@
 
 mod collections;
 mod convert;
+mod lists;
 mod moments;
 mod network;
 mod numbers;
 mod patterns;
 pub(crate) mod semver;
 pub(crate) mod text;
-mod text_format;
+pub(crate) mod text_format;
 pub(crate) mod url;
 
 use crate::eval::Evaluator;
 use crate::format;
 use crate::operators;
-use crate::value::{Outcome, Value, fail, no_such_overload};
+use crate::types::Type;
+use crate::value::{Failure, NO_SUCH_OVERLOAD, Outcome, Value, fail, no_such_overload};
 
 /// The result of a function on values; the receiver is the first.
 pub(crate) fn call<'a>(
@@ -32,12 +34,34 @@ pub(crate) fn call<'a>(
         .or_else(|| patterns::call(evaluator, function, args))
         .or_else(|| moments::call(function, args))
         .or_else(|| collections::call(evaluator, function, args))
+        .or_else(|| lists::call(evaluator, function, args))
         .or_else(|| numbers::call(function, args))
         .or_else(|| network::call(function, args))
         .or_else(|| url::call(function, args))
         .or_else(|| semver::call(function, args))
         .or_else(|| format::call(function, args));
-    result.unwrap_or_else(no_such_overload)
+    match result.unwrap_or_else(no_such_overload) {
+        Err(Failure::Error(error)) if error == NO_SUCH_OVERLOAD => refuse(function, args),
+        other => other,
+    }
+}
+
+/// Says that a function does not take these values.
+fn refuse<'a>(function: &str, args: &[Value<'a>]) -> Outcome<'a> {
+    match function {
+        "contains" | "startsWith" | "endsWith" | "matches" | "find" | "findAll" => {
+            no_such_overload()
+        }
+        "size" | "sort" => fail(format!("{NO_SUCH_OVERLOAD}: {function}")),
+        _ => {
+            let types: Vec<_> = args.iter().map(Value::to_type).collect();
+            let names: Vec<_> = types.iter().map(Type::name).collect();
+            fail(match (function, names.as_slice()) {
+                ("flatten", [list]) => format!("{NO_SUCH_OVERLOAD}: {list}.flatten()"),
+                _ => format!("{NO_SUCH_OVERLOAD}: {function}({})", names.join(", ")),
+            })
+        }
+    }
 }
 
 fn optionals<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {

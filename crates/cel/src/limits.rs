@@ -50,3 +50,5 @@ pub(crate) const PATTERN_COST: f64 = 0.25;
 pub(crate) const LIST_COST: u64 = 10;
 /// Cost units of making a map.
 pub(crate) const MAP_COST: u64 = 30;
+/// Cost units of asking whether somebody may do something.
+pub(crate) const AUTHORIZATION_CHECK_COST: u64 = 350_000;

@@ -13,11 +13,12 @@ pub(crate) fn global(build: &mut Builder, at: u32, name: &str, mut args: Vec<Exp
     if name != "has" || args.len() != 1 {
         return build.call(at, name, args);
     }
-    match args.remove(0).kind {
+    let arg = args.remove(0);
+    match arg.kind {
         Kind::Select { operand, field, test: false } => {
             build.node(at, Kind::Select { operand, field, test: true })
         }
-        _ => Err(Problem { at, message: "invalid argument to has() macro".to_owned() }),
+        _ => Err(Problem { at: arg.at, message: "invalid argument to has() macro".to_owned() }),
     }
 }
 
@@ -30,35 +31,44 @@ pub(crate) fn member(
     args: Vec<Expr>,
 ) -> Built {
     match (name, args.len()) {
-        ("all" | "exists" | "exists_one" | "existsOne", 2) => {
-            quantifier(build, at, target, name, args, false)
+        ("all" | "exists" | "exists_one", 2) => quantifier(build, at, target, name, args, false),
+        ("all" | "exists" | "exists_one" | "existsOne", 3) => {
+            quantifier(build, at, target, name, args, true)
         }
-        ("all" | "exists" | "existsOne", 3) => quantifier(build, at, target, name, args, true),
         ("map", 2 | 3) | ("filter", 2) => mapped(build, at, target, name, args),
         ("transformList" | "transformMap", 3 | 4) | ("transformMapEntry", 3 | 4) => {
             transformed(build, at, target, name, args)
         }
+        ("sortBy", 2) => sorted_by(build, at, target, args),
         ("optMap" | "optFlatMap", 2) => optional(build, at, target, name, args),
-        _ => {
-            let target = Some(Box::new(target));
-            build.node(at, Kind::Call { function: name.into(), target, args })
-        }
+        _ => build.member(at, target, name, args),
     }
 }
 
-/// Takes the first argument, which names a variable.
-fn variable(args: &mut Vec<Expr>) -> Result<Box<str>, Problem> {
+/// What is said of an argument that names no variable.
+const NO_NAME: &str = "argument must be a simple name";
+/// The same, of `map`, `filter` and `sortBy`.
+const NO_IDENTIFIER: &str = "argument is not an identifier";
+/// A variable that may not be declared: upstream's accumulator was called so.
+const ACCUMULATOR_BEFORE: &str = "__result__";
+
+/// Takes the first argument, which names a variable; `refusal` is said when it does not.
+fn variable(args: &mut Vec<Expr>, refusal: &str) -> Result<Box<str>, Problem> {
     let first = args.remove(0);
-    match first.kind {
-        Kind::Ident(name) if !name.starts_with('.') => Ok(name),
-        _ => Err(Problem { at: first.at, message: "argument must be a simple name".to_owned() }),
-    }
+    let message = match first.kind {
+        Kind::Ident(name) if &*name == ACCUMULATOR_BEFORE => {
+            "iteration variable overwrites accumulator variable"
+        }
+        Kind::Ident(name) if !name.starts_with('.') => return Ok(name),
+        _ => refusal,
+    };
+    Err(Problem { at: first.at, message: message.to_owned() })
 }
 
 fn variables(args: &mut Vec<Expr>) -> Result<(Box<str>, Box<str>), Problem> {
-    let first = variable(args)?;
+    let first = variable(args, NO_NAME)?;
     let at = args[0].at;
-    let second = variable(args)?;
+    let second = variable(args, NO_NAME)?;
     if first == second {
         return Err(Problem { at, message: format!("duplicate variable name: {first}") });
     }
@@ -106,7 +116,7 @@ fn quantifier(
         let (first, second) = variables(&mut args)?;
         (first, Some(second))
     } else {
-        (variable(&mut args)?, None)
+        (variable(&mut args, NO_NAME)?, None)
     };
     let predicate = args.remove(0);
     let current = accumulator(build, at)?;
@@ -145,7 +155,7 @@ fn quantifier(
 }
 
 fn mapped(build: &mut Builder, at: u32, range: Expr, name: &str, mut args: Vec<Expr>) -> Built {
-    let variable = variable(&mut args)?;
+    let variable = variable(&mut args, NO_IDENTIFIER)?;
     let last = args.pop().expect("two or three arguments");
     let (filter, item) = match name {
         "filter" => (Some(last), build.ident(at, &variable)?),
@@ -209,24 +219,46 @@ fn finish(build: &mut Builder, at: u32, parts: Unfinished) -> Built {
 
 /// `optMap` and `optFlatMap`: the value gets a name inside, when there is one.
 fn optional(build: &mut Builder, at: u32, target: Expr, name: &str, mut args: Vec<Expr>) -> Built {
-    let accumulator = variable(&mut args)?;
+    let refusal = format!("{name}() variable name must be a simple identifier");
+    let accumulator = variable(&mut args, &refusal)?;
     let result = args.remove(0);
     let again = build.copy(&target)?;
-    let present = build.member(at, target, "hasValue")?;
-    let fold = Fold {
-        range: build.node(at, Kind::List(Vec::new()))?,
-        variable: "#unused".into(),
-        second: None,
-        init: build.member(at, again, "value")?,
-        condition: build.literal(at, Literal::Bool(false))?,
-        step: build.ident(at, &accumulator)?,
-        accumulator,
-        result,
-    };
-    let mut value = build.node(at, Kind::Fold(Box::new(fold)))?;
+    let present = build.member(at, target, "hasValue", Vec::new())?;
+    let init = build.member(at, again, "value", Vec::new())?;
+    let mut value = bound(build, at, accumulator, init, result)?;
     if name == "optMap" {
         value = build.call(at, "optional.of", vec![value])?;
     }
     let none = build.call(at, "optional.none", Vec::new())?;
     build.call(at, operator::CONDITIONAL, vec![present, value, none])
+}
+
+/// `result` with a name for the value of `init`.
+fn bound(build: &mut Builder, at: u32, name: Box<str>, init: Expr, result: Expr) -> Built {
+    let fold = Fold {
+        range: build.node(at, Kind::List(Vec::new()))?,
+        variable: "#unused".into(),
+        second: None,
+        init,
+        condition: build.literal(at, Literal::Bool(false))?,
+        step: build.ident(at, &name)?,
+        accumulator: name,
+        result,
+    };
+    build.node(at, Kind::Fold(Box::new(fold)))
+}
+
+/// `sortBy`: the keys of all items are made first.
+fn sorted_by(build: &mut Builder, at: u32, target: Expr, args: Vec<Expr>) -> Built {
+    const INPUT: &str = "@__sortBy_input__";
+    if matches!(target.kind, Kind::Literal(_) | Kind::Map(_) | Kind::Struct(_)) {
+        let message = "sortBy can only be applied to a list, identifier, comprehension, call or \
+                       select expression";
+        return Err(Problem { at: target.at, message: message.to_owned() });
+    }
+    let input = build.ident(at, INPUT)?;
+    let keys = mapped(build, at, input, "map", args)?;
+    let input = build.ident(at, INPUT)?;
+    let sorted = build.member(at, input, "@sortByAssociatedKeys", vec![keys])?;
+    bound(build, at, INPUT.into(), target, sorted)
 }

@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::Value as Json;
 
 use crate::ast::{Expr, Id, Kind, Literal, operator};
-use crate::check::{Checked, Variable, check};
+use crate::check::{Checked, Variable, check, validate};
 use crate::declared::Declared;
 use crate::estimate::{self, Estimate};
 use crate::eval::Evaluator;
@@ -86,7 +86,7 @@ impl Program {
             inputs: inputs.to_vec(),
         };
         let mut constants = std::mem::take(&mut program.constants);
-        let mut problems = Vec::new();
+        let mut problems = validate(&program.expr, &program.checked);
         program.find_constants(&program.expr, &mut constants);
         program.constants = constants;
         let mut failure = None;
@@ -138,7 +138,7 @@ impl Program {
         });
         let mut evaluator = Evaluator::new(self, variables.collect(), limit);
         let result = evaluator.expr(&self.expr).map_err(|failure| match failure {
-            Failure::Error(text) => EvalError::Failed(text),
+            Failure::Error(text) | Failure::Internal(text) => EvalError::Failed(text),
             Failure::Cost => EvalError::TooCostly,
         });
         (result, evaluator.cost)

@@ -1,7 +1,11 @@
 //! What calls cost when they are evaluated: the model of `cel-go/interpreter/runtimecost.go` and of
 //! `k8s.io/apiserver/pkg/cel/library/cost.go`.
 
-use crate::limits::{CHARACTER_COST, PATTERN_COST};
+mod lists;
+
+pub(crate) use self::lists::internal_failure;
+
+use crate::limits::{AUTHORIZATION_CHECK_COST, CHARACTER_COST, PATTERN_COST};
 use crate::value::Value;
 
 /// Cost units of looking at `size` characters `factor` times.
@@ -23,6 +27,9 @@ pub(crate) fn call(
     result: Option<&Value<'_>>,
 ) -> u64 {
     let size = |index: usize| args.get(index).map_or(1, Value::size);
+    if let Some(cost) = lists::call(overload, args) {
+        return cost;
+    }
     match function {
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
             return args.first().map_or(0, traversal);
@@ -30,7 +37,7 @@ pub(crate) fn call(
         "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
         | "quantity" | "isQuantity" | "semver" | "isSemver" => return characters(size(0), 1.0),
         "replace" | "split" | "ip.isCanonical" => return characters(size(0), 2.0),
-        "join" => return result.map_or(0, |result| characters(result.size(), 2.0)),
+        "join" => return characters(result.map_or(1, Value::size), 2.0),
         "find" | "findAll" => return pattern(size(0), size(1)),
         "ip" if overload == "cidr_ip" => return 1,
         "ip" => return characters(size(0), 1.0),
@@ -48,6 +55,7 @@ pub(crate) fn call(
                 return pattern(size(1), format.pattern_size);
             }
         }
+        "check" => return AUTHORIZATION_CHECK_COST,
         "sets.contains" | "sets.intersects" => return 1 + size(0).saturating_mul(size(1)),
         "sets.equivalent" => return 1 + size(0).saturating_mul(size(1)).saturating_mul(2),
         "_==_" if matches!(args.first(), Some(value) if has_fixed_cost(value)) => return 1,

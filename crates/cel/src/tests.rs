@@ -4,7 +4,10 @@
 mod compile;
 mod cost;
 mod evaluate;
+mod format;
 mod limits;
+mod lists;
+mod overloads;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

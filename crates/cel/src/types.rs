@@ -43,6 +43,13 @@ pub enum Library {
     Cidr,
     Format,
     Semver,
+    /// Who asks, and what to ask of them. No value here is of this type or of the next four, but an
+    /// expression may name their functions.
+    Authorizer,
+    PathCheck,
+    GroupCheck,
+    ResourceCheck,
+    Decision,
 }
 
 impl Library {
@@ -55,6 +62,11 @@ impl Library {
             Self::Cidr => "net.CIDR",
             Self::Format => "kubernetes.NamedFormat",
             Self::Semver => "kubernetes.Semver",
+            Self::Authorizer => "kubernetes.authorization.Authorizer",
+            Self::PathCheck => "kubernetes.authorization.PathCheck",
+            Self::GroupCheck => "kubernetes.authorization.GroupCheck",
+            Self::ResourceCheck => "kubernetes.authorization.ResourceCheck",
+            Self::Decision => "kubernetes.authorization.Decision",
         }
     }
 }
@@ -68,6 +80,28 @@ impl Type {
     }
     pub(crate) fn optional(of: Self) -> Self {
         Self::Optional(Arc::new(of))
+    }
+    /// The name that values know: without parameters.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Dyn | Self::Variable(_) => "dyn",
+            Self::Error => "!error!",
+            Self::Null => "null_type",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Uint => "uint",
+            Self::Double => "double",
+            Self::Text => "string",
+            Self::Bytes => "bytes",
+            Self::Timestamp => "google.protobuf.Timestamp",
+            Self::Duration => "google.protobuf.Duration",
+            Self::Type(_) => "type",
+            Self::List(_) => "list",
+            Self::Map(_) => "map",
+            Self::Optional(_) => "optional_type",
+            Self::Object(object) => &object.name,
+            Self::Library(library) => library.name(),
+        }
     }
     pub(crate) fn is_dyn(&self) -> bool {
         matches!(self, Self::Dyn | Self::Error)
@@ -110,23 +144,14 @@ impl PartialEq for Type {
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Dyn | Self::Variable(_) => "dyn",
-            Self::Error => "!error!",
             Self::Null => "null",
-            Self::Bool => "bool",
-            Self::Int => "int",
-            Self::Uint => "uint",
-            Self::Double => "double",
-            Self::Text => "string",
-            Self::Bytes => "bytes",
             Self::Timestamp => "timestamp",
             Self::Duration => "duration",
             Self::Type(inner) => return write!(f, "type({inner})"),
             Self::List(inner) => return write!(f, "list({inner})"),
             Self::Map(inner) => return write!(f, "map({}, {})", inner.0, inner.1),
             Self::Optional(inner) => return write!(f, "optional_type({inner})"),
-            Self::Object(object) => &object.name,
-            Self::Library(library) => library.name(),
+            other => other.name(),
         })
     }
 }

@@ -21,6 +21,15 @@ pub(crate) enum Failure {
     Error(String),
     /// The cost limit, which nothing absorbs.
     Cost,
+    /// What upstream's interpreter fails on by itself, which nothing absorbs either.
+    Internal(String),
+}
+
+impl Failure {
+    /// Whether the evaluation as a whole ends.
+    pub(crate) fn is_final(&self) -> bool {
+        !matches!(self, Self::Error(_))
+    }
 }
 
 pub(crate) type Outcome<'a> = Result<Value<'a>, Failure>;
@@ -30,8 +39,11 @@ pub(crate) fn fail<T>(message: impl Into<String>) -> Result<T, Failure> {
     Err(Failure::Error(message.into()))
 }
 
+/// What is said of values that an operator or function does not take.
+pub(crate) const NO_SUCH_OVERLOAD: &str = "no such overload";
+
 pub(crate) fn no_such_overload<T>() -> Result<T, Failure> {
-    fail("no such overload")
+    fail(NO_SUCH_OVERLOAD)
 }
 
 /// The result of an expression, or a part of one. Cheap to clone.

@@ -4,7 +4,7 @@ use super::{
     Estimate, Estimator, Inside, Step, compares, compares_at_once, declared_size, is_junction,
 };
 use crate::ast::{Expr, Kind, Literal, operator};
-use crate::limits::{CHARACTER_COST, PATTERN_COST};
+use crate::limits::{AUTHORIZATION_CHECK_COST, CHARACTER_COST, PATTERN_COST};
 use crate::types::{Library, Type};
 
 /// Characters of the longest pattern that stands for a named format.
@@ -31,7 +31,7 @@ impl Call<'_, '_> {
 }
 
 /// A cost, and the size of the result where that is known.
-type Cost = (Estimate, Option<Estimate>);
+pub(super) type Cost = (Estimate, Option<Estimate>);
 
 fn characters(size: Estimate) -> Estimate {
     size.scaled(CHARACTER_COST)
@@ -45,7 +45,8 @@ impl<'a> Estimator<'a> {
     /// The cost of one overload with its arguments, but without its receiver.
     pub(super) fn call_cost(&mut self, call: &Call<'_, 'a>, overload: &str) -> Cost {
         let arguments = call.arguments();
-        if let Some((cost, size)) = self.library_cost(call, overload) {
+        let known = self.list_cost(call, overload).or_else(|| self.library_cost(call, overload));
+        if let Some((cost, size)) = known {
             return (cost.plus(arguments), size);
         }
         let [first, rest @ ..] = call.args else {
@@ -165,6 +166,7 @@ impl<'a> Estimator<'a> {
                 let text = characters(self.library_size(first?));
                 text.scaled(FORMAT_PATTERN * PATTERN_COST)
             }
+            "check" => Estimate::exactly(AUTHORIZATION_CHECK_COST),
             "masked"
             | "prefixLength"
             | "family"

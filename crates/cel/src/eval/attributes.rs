@@ -28,10 +28,9 @@ impl<'a> Evaluator<'a> {
             other => (other, false),
         };
         let Value::Map(map) = value else {
-            return if matches!(value, Value::Opaque(_)) {
-                fail(format!("no such key: {field}"))
-            } else {
-                no_such_overload()
+            return match test {
+                true => Ok(Value::Bool(false)),
+                false => fail(format!("no such key: {field}")),
             };
         };
         let found = map.field(field);
@@ -90,9 +89,12 @@ impl<'a> Evaluator<'a> {
             Value::Map(map) => map.get(&index),
             Value::List(list) => match operators::position(&index) {
                 Some(at) => usize::try_from(at).ok().and_then(|at| list.get(at)),
-                None => return no_such_overload(),
+                None => {
+                    let kind = index.to_type();
+                    return fail(format!("unsupported index type '{}' in list", kind.name()));
+                }
             },
-            _ => return no_such_overload(),
+            _ => None,
         };
         if free && found.is_some() {
             self.charge(1)?;

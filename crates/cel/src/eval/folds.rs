@@ -13,8 +13,7 @@ impl<'a> Evaluator<'a> {
     pub(super) fn append(&mut self, expr: &'a Expr, args: &'a [Expr]) -> Outcome<'a> {
         self.charge(1)?;
         let addition = self.expr(&args[1]);
-        let so_far = self.take_accumulator()?;
-        let (so_far, addition) = match (so_far, addition?) {
+        let (so_far, addition) = match self.gathered(addition)? {
             (Value::List(List::Made(so_far)), Value::List(addition)) => (so_far, addition),
             (so_far, addition) => {
                 return self.invoke(expr.id, operator::ADD, vec![so_far, addition]);
@@ -32,6 +31,20 @@ impl<'a> Evaluator<'a> {
         Ok(Value::List(List::Made(items)))
     }
 
+    /// What has been gathered, and what comes to it. When there is an error in one of them, the step
+    /// is paid all the same.
+    fn gathered<T>(&mut self, more: Result<T, Failure>) -> Result<(Value<'a>, T), Failure> {
+        let so_far = self.take_accumulator();
+        match (so_far, more) {
+            (Ok(so_far), Ok(more)) => Ok((so_far, more)),
+            (Ok(_) | Err(_), Err(failure)) if failure.is_final() => Err(failure),
+            (Err(failure), _) | (Ok(_), Err(failure)) => {
+                self.charge(1)?;
+                Err(failure)
+            }
+        }
+    }
+
     /// Takes what has been gathered out of its scope; the step puts it back.
     fn take_accumulator(&mut self) -> Outcome<'a> {
         match self.scopes.iter_mut().rev().find(|(name, _)| *name == ACCUMULATOR) {
@@ -43,10 +56,9 @@ impl<'a> Evaluator<'a> {
     pub(super) fn insert(&mut self, args: &'a [Expr]) -> Outcome<'a> {
         self.charge(1)?;
         let additions = args[1..].iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>, _>>();
-        let Value::Map(Map::Made(mut made)) = self.take_accumulator()? else {
+        let (Value::Map(Map::Made(mut made)), additions) = self.gathered(additions)? else {
             return no_such_overload();
         };
-        let additions = additions?;
         self.charge(1)?;
         let pairs = match additions.as_slice() {
             [key, value] => vec![(key.clone(), value.clone())],
@@ -77,15 +89,17 @@ impl<'a> Evaluator<'a> {
     pub(super) fn fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
         let range = self.expr(&fold.range)?;
         let init = self.expr(&fold.init);
-        if matches!(init, Err(Failure::Cost)) {
-            return Err(Failure::Cost);
+        if let Err(failure) = &init
+            && failure.is_final()
+        {
+            return init;
         }
         let base = self.scopes.len();
         self.scopes.push((&fold.accumulator, init));
         let looped = match &range {
             Value::List(list) => self.fold_list(fold, list, base),
             Value::Map(map) => self.fold_map(fold, map, base),
-            _ => no_such_overload(),
+            other => fail(format!("got '{}', expected iterable type", implementation(other))),
         };
         self.scopes.truncate(base + 1);
         let result = looped.and_then(|()| self.expr(&fold.result));
@@ -129,14 +143,16 @@ impl<'a> Evaluator<'a> {
     /// Whether to go on.
     fn step(&mut self, fold: &'a Fold, base: usize) -> Result<bool, Failure> {
         let goes_on = match self.expr(&fold.condition) {
-            Err(Failure::Cost) => return Err(Failure::Cost),
+            Err(failure) if failure.is_final() => return Err(failure),
             Ok(Value::Bool(value)) => value,
             _ => true,
         };
         if goes_on {
             let next = self.expr(&fold.step);
-            if matches!(next, Err(Failure::Cost)) {
-                return Err(Failure::Cost);
+            if let Err(failure) = &next
+                && failure.is_final()
+            {
+                return Err(failure.clone());
             }
             self.scopes[base].1 = next;
         }
@@ -147,4 +163,29 @@ impl<'a> Evaluator<'a> {
 
 pub(super) fn is_accumulator(expr: &Expr) -> bool {
     matches!(&expr.kind, Kind::Ident(name) if &**name == ACCUMULATOR)
+}
+
+/// What upstream's implementation calls the type.
+fn implementation(value: &Value<'_>) -> &'static str {
+    match value {
+        Value::Null => "types.Null",
+        Value::Bool(_) => "types.Bool",
+        Value::Int(_) => "types.Int",
+        Value::Uint(_) => "types.Uint",
+        Value::Double(_) => "types.Double",
+        Value::Text(_) => "types.String",
+        Value::Bytes(_) => "types.Bytes",
+        Value::Timestamp(_) => "types.Timestamp",
+        Value::Duration(_) => "types.Duration",
+        Value::Type(_) => "*types.Type",
+        Value::Optional(_) => "*types.Optional",
+        Value::Quantity(_) => "cel.Quantity",
+        Value::Url(_) => "cel.URL",
+        Value::Ip(_) => "cel.IP",
+        Value::Cidr(..) => "cel.CIDR",
+        Value::Format(_) => "*cel.Format",
+        Value::Semver(_) => "cel.Semver",
+        // These can be gone through.
+        Value::List(_) | Value::Map(_) | Value::Opaque(_) => "ref.Val",
+    }
 }

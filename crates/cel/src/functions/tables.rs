@@ -183,6 +183,10 @@ value optional_value . (optional<A>) A
 hasValue optional_hasValue . (optional<A>) bool
 or optional_or_optional . (optional<A>, optional<A>) optional<A>
 orValue optional_orValue_value . (optional<A>, A) A
+optional.unwrap optional_unwrap (list<optional<A>>) list<A>
+unwrapOpt optional_unwrapOpt . (list<optional<A>>) list<A>
+first list_first . (list<A>) optional<A>
+last list_last . (list<A>) optional<A>
 ";
 
 pub(super) const EXTENSIONS: &str = "
@@ -204,6 +208,28 @@ join list_join . (list<string>) string
 join list_join_string . (list<string>, string) string
 format string_format . (string, list<dyn>) string
 strings.quote strings_quote (string) string
+slice list_slice . (list<A>, int, int) list<A>
+flatten list_flatten . (list<list<A>>) list<A>
+flatten list_flatten_int . (list<dyn>, int) list<dyn>
+lists.range lists_range (int) list<int>
+reverse list_reverse . (list<A>) list<A>
+distinct list_distinct . (list<A>) list<A>
+sort list_int_sort . (list<int>) list<int>
+sort list_uint_sort . (list<uint>) list<uint>
+sort list_double_sort . (list<double>) list<double>
+sort list_bool_sort . (list<bool>) list<bool>
+sort list_google.protobuf.Duration_sort . (list<duration>) list<duration>
+sort list_google.protobuf.Timestamp_sort . (list<timestamp>) list<timestamp>
+sort list_string_sort . (list<string>) list<string>
+sort list_bytes_sort . (list<bytes>) list<bytes>
+@sortByAssociatedKeys list_int_sortByAssociatedKeys . (list<A>, list<int>) list<A>
+@sortByAssociatedKeys list_uint_sortByAssociatedKeys . (list<A>, list<uint>) list<A>
+@sortByAssociatedKeys list_double_sortByAssociatedKeys . (list<A>, list<double>) list<A>
+@sortByAssociatedKeys list_bool_sortByAssociatedKeys . (list<A>, list<bool>) list<A>
+@sortByAssociatedKeys list_google.protobuf.Duration_sortByAssociatedKeys . (list<A>, list<duration>) list<A>
+@sortByAssociatedKeys list_google.protobuf.Timestamp_sortByAssociatedKeys . (list<A>, list<timestamp>) list<A>
+@sortByAssociatedKeys list_string_sortByAssociatedKeys . (list<A>, list<string>) list<A>
+@sortByAssociatedKeys list_bytes_sortByAssociatedKeys . (list<A>, list<bytes>) list<A>
 sets.contains list_sets_contains_list (list<A>, list<A>) bool
 sets.equivalent list_sets_equivalent_list (list<A>, list<A>) bool
 sets.intersects list_sets_intersects_list (list<A>, list<A>) bool
@@ -309,4 +335,19 @@ compareTo semver_compare_to . (semver, semver) int
 major semver_major . (semver) int
 minor semver_minor . (semver) int
 patch semver_patch . (semver) int
+path authorizer_path . (authorizer, string) pathcheck
+group authorizer_group . (authorizer, string) groupcheck
+serviceAccount authorizer_serviceaccount . (authorizer, string, string) authorizer
+resource groupcheck_resource . (groupcheck, string) resourcecheck
+subresource resourcecheck_subresource . (resourcecheck, string) resourcecheck
+namespace resourcecheck_namespace . (resourcecheck, string) resourcecheck
+name resourcecheck_name . (resourcecheck, string) resourcecheck
+fieldSelector authorizer_fieldselector . (resourcecheck, string) resourcecheck
+labelSelector authorizer_labelselector . (resourcecheck, string) resourcecheck
+check pathcheck_check . (pathcheck, string) decision
+check resourcecheck_check . (resourcecheck, string) decision
+allowed decision_allowed . (decision) bool
+reason decision_reason . (decision) string
+errored decision_errored . (decision) bool
+error decision_error . (decision) string
 ";

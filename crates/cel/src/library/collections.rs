@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::ast::operator;
-use crate::equality::{compare, equal};
+use crate::equality::{compare, equal, has_order};
 use crate::eval::Evaluator;
 use crate::operators;
 use crate::time::Duration;
@@ -15,6 +15,9 @@ pub(super) fn call<'a>(
     function: &str,
     args: &[Value<'a>],
 ) -> Option<Outcome<'a>> {
+    if !accepts(function, args) {
+        return None;
+    }
     Some(match (function, args) {
         ("isSorted", [Value::List(list)]) => is_sorted(list),
         ("min", [Value::List(list)]) => extreme(list, "min", Ordering::Less),
@@ -33,6 +36,24 @@ pub(super) fn call<'a>(
         ("sets.intersects", [Value::List(a), Value::List(b)]) => intersects(evaluator, a, b),
         _ => return None,
     })
+}
+
+/// Whether a list is one that the function takes, by its first item as upstream.
+fn accepts(function: &str, args: &[Value<'_>]) -> bool {
+    let Some(Value::List(list)) = args.first() else {
+        return true;
+    };
+    let Some(Ok(first)) = list.get(0) else {
+        return true;
+    };
+    match function {
+        "sum" => {
+            let number = matches!(first, Value::Int(_) | Value::Uint(_) | Value::Double(_));
+            number || matches!(first, Value::Duration(_))
+        }
+        "isSorted" | "min" | "max" => has_order(&first),
+        _ => true,
+    }
 }
 
 fn is_sorted<'a>(list: &List<'a>) -> Outcome<'a> {

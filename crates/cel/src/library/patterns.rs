@@ -55,6 +55,6 @@ fn found<'a>(
     match compiled(evaluator, text, pattern) {
         Ok(regex) => Ok(find(&regex, text)),
         Err(Failure::Error(text)) => fail(format!("Illegal regex: {text}")),
-        Err(Failure::Cost) => Err(Failure::Cost),
+        Err(failure) => Err(failure),
     }
 }

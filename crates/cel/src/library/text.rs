@@ -2,7 +2,7 @@
 
 use crate::library::text_format;
 use crate::limits::TEXT_BYTES_MAX;
-use crate::value::{Failure, Outcome, Value, fail};
+use crate::value::{Failure, Outcome, Value, fail, no_such_overload};
 
 pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
     Some(match (function, args) {
@@ -172,7 +172,7 @@ fn join<'a>(list: &crate::value::List<'a>, by: &str) -> Outcome<'a> {
     let mut out = String::new();
     for (index, item) in list.iter().enumerate() {
         let Value::Text(text) = item? else {
-            return fail("join: invalid input");
+            return no_such_overload();
         };
         if index > 0 {
             out.push_str(by);

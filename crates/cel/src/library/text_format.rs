@@ -1,141 +1,180 @@
-//! `"…%s…".format([…])`.
+//! `"…%s…".format([…])`, with numbers as upstream writes them in English.
 
+pub(crate) mod template;
+
+use self::template::{Clause, Piece, pieces};
 use crate::limits::{TEXT_BYTES_MAX, VALUE_DEPTH_MAX};
 use crate::value::{Failure, List, Map, Outcome, Value, fail};
 
 /// Digits behind the point where none are asked for.
 const PRECISION: usize = 6;
-/// Digits behind the point that can be asked for.
-const PRECISION_MAX: usize = 1000;
+
+/// What is said before the reason why a value cannot be written.
+pub(crate) const DURING: &str = "error during formatting: ";
 
 pub(super) fn format<'a>(template: &str, args: &List<'a>) -> Outcome<'a> {
     let mut out = String::new();
     let mut next = 0;
-    let mut rest = template;
-    while let Some(at) = rest.find('%') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        if let Some(tail) = rest.strip_prefix('%') {
-            out.push('%');
-            rest = tail;
+    for piece in pieces(template) {
+        if let Piece::Text(text) = piece {
+            out.push_str(text);
             continue;
         }
-        let precision = match rest.strip_prefix('.') {
-            None => None,
-            Some(tail) => {
-                let end = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
-                let digits = tail[..end].parse().ok().filter(|digits| *digits <= PRECISION_MAX);
-                let Some(digits) = digits else {
-                    return fail("could not parse precision specifier");
-                };
-                rest = &tail[end..];
-                Some(digits)
-            }
-        };
-        let Some(clause) = rest.chars().next() else {
-            return fail("unexpected end of string");
-        };
-        rest = &rest[clause.len_utf8()..];
         let Some(arg) = args.get(next) else {
-            return fail(format!("index {next} out of range"));
+            return fail(out_of_range(next));
         };
         next += 1;
-        one(clause, precision, &arg?, &mut out)?;
+        match piece {
+            Piece::Clause(Ok(clause)) => {
+                let arg = arg?;
+                one(clause, &arg, &mut out)?;
+            }
+            Piece::Clause(Err(error)) => return fail(error),
+            _ => return fail(UNEXPECTED_END),
+        }
         if out.len() > TEXT_BYTES_MAX {
             return Err(Failure::Cost);
         }
     }
-    out.push_str(rest);
     Ok(Value::text(out))
 }
 
-fn one(
-    clause: char,
-    precision: Option<usize>,
-    value: &Value<'_>,
-    out: &mut String,
-) -> Result<(), Failure> {
-    let wrong = |text: &str| {
-        fail(format!("error during formatting: {text}, was given {}", value.to_type()))
-    };
-    let digits = precision.unwrap_or(PRECISION);
-    let text = match (clause, value) {
-        ('s', value) => return plain(value, out, 0),
-        ('d', Value::Int(value)) => value.to_string(),
-        ('d', Value::Uint(value)) => value.to_string(),
-        ('d', _) => return wrong("decimal clause can only be used on integers"),
-        ('f', _) => match as_double(value) {
-            Some(value) => format!("{value:.digits$}"),
-            None => return wrong("fixed-point clause can only be used on doubles"),
-        },
-        ('e', _) => match as_double(value) {
-            Some(value) => scientific(value, digits),
-            None => return wrong("scientific clause can only be used on doubles"),
-        },
-        ('b', Value::Int(value)) if *value < 0 => format!("-{:b}", value.unsigned_abs()),
-        ('b', Value::Int(value)) => format!("{value:b}"),
-        ('b', Value::Uint(value)) => format!("{value:b}"),
-        ('b', Value::Bool(value)) => u8::from(*value).to_string(),
-        ('b', _) => return wrong("only integers and bools can be formatted as binary"),
-        ('o', Value::Int(value)) if *value < 0 => format!("-{:o}", value.unsigned_abs()),
-        ('o', Value::Int(value)) => format!("{value:o}"),
-        ('o', Value::Uint(value)) => format!("{value:o}"),
-        ('o', _) => return wrong("octal clause can only be used on integers"),
-        ('x' | 'X', _) => {
-            let lower = match value {
-                Value::Int(value) if *value < 0 => format!("-{:x}", value.unsigned_abs()),
-                Value::Int(value) => format!("{value:x}"),
-                Value::Uint(value) => format!("{value:x}"),
-                Value::Text(text) => hex(text.as_bytes()),
-                Value::Bytes(bytes) => hex(bytes),
-                _ => {
-                    return wrong(
-                        "only integers, byte buffers, and strings can be formatted as hex",
-                    );
-                }
-            };
-            if clause == 'X' { lower.to_uppercase() } else { lower }
+pub(crate) const UNEXPECTED_END: &str = "unexpected end of string";
+
+pub(crate) fn out_of_range(index: usize) -> String {
+    format!("index {index} out of range")
+}
+
+/// Why a clause does not take a value of the type.
+pub(crate) fn mismatch(kind: u8, found: &str) -> String {
+    let wanted = match kind {
+        b'd' => "decimal clause can only be used on integers",
+        b'f' => "fixed-point clause can only be used on doubles",
+        b'e' => "scientific clause can only be used on doubles",
+        b'b' => "only integers and bools can be formatted as binary",
+        b'o' => "octal clause can only be used on integers",
+        b'x' | b'X' => "only integers, byte buffers, and strings can be formatted as hex",
+        _ => {
+            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, \
+             types, durations, and timestamps"
         }
-        (other, _) => return fail(format!("unrecognized formatting clause \"{other}\"")),
     };
-    out.push_str(&text);
-    Ok(())
+    format!("{DURING}{wanted}, was given {found}")
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+fn one(clause: Clause, value: &Value<'_>, out: &mut String) -> Result<(), Failure> {
+    let digits = clause.precision.unwrap_or(PRECISION);
+    let text = match (clause.kind, value) {
+        (b's', value) => return plain(value, out, 0),
+        (b'd', Value::Int(value)) => Some(value.to_string()),
+        (b'd', Value::Uint(value)) => Some(value.to_string()),
+        (b'f', _) => as_double(value).map(|value| fixed(value, digits)),
+        (b'e', _) => as_double(value).map(|value| scientific(value, digits)),
+        (b'b', Value::Int(value)) if *value < 0 => Some(format!("-{:b}", value.unsigned_abs())),
+        (b'b', Value::Int(value)) => Some(format!("{value:b}")),
+        (b'b', Value::Uint(value)) => Some(format!("{value:b}")),
+        (b'b', Value::Bool(value)) => Some(u8::from(*value).to_string()),
+        (b'o', Value::Int(value)) if *value < 0 => Some(format!("-{:o}", value.unsigned_abs())),
+        (b'o', Value::Int(value)) => Some(format!("{value:o}")),
+        (b'o', Value::Uint(value)) => Some(format!("{value:o}")),
+        (b'x', _) => hexadecimal(value),
+        (b'X', _) => hexadecimal(value).map(|text| text.to_uppercase()),
+        _ => None,
+    };
+    match text {
+        Some(text) => {
+            out.push_str(&text);
+            Ok(())
+        }
+        None => fail(mismatch(clause.kind, value.to_type().name())),
+    }
 }
 
+fn hexadecimal(value: &Value<'_>) -> Option<String> {
+    let bytes = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(match value {
+        Value::Int(value) if *value < 0 => format!("-{:x}", value.unsigned_abs()),
+        Value::Int(value) => format!("{value:x}"),
+        Value::Uint(value) => format!("{value:x}"),
+        Value::Text(text) => bytes(text.as_bytes()),
+        Value::Bytes(found) => bytes(found),
+        _ => return None,
+    })
+}
+
+/// A number, or the name of one that no digits can write.
 fn as_double(value: &Value<'_>) -> Option<f64> {
     match value {
         Value::Double(value) => Some(*value),
+        Value::Text(text) => match &**text {
+            "NaN" => Some(f64::NAN),
+            "Infinity" => Some(f64::INFINITY),
+            "-Infinity" => Some(f64::NEG_INFINITY),
+            _ => None,
+        },
         _ => None,
     }
 }
 
-/// `1.5e+03`: the exponent with a sign and at least two digits.
-fn scientific(value: f64, digits: usize) -> String {
-    let text = format!("{value:.digits$e}");
-    match text.split_once('e') {
-        Some((mantissa, exponent)) => {
-            let (sign, exponent) = match exponent.strip_prefix('-') {
-                Some(rest) => ('-', rest),
-                None => ('+', exponent),
-            };
-            format!("{mantissa}e{sign}{exponent:0>2}")
-        }
-        None => text,
+fn without_digits(value: f64) -> Option<&'static str> {
+    match value {
+        value if value.is_nan() => Some("NaN"),
+        f64::INFINITY => Some("∞"),
+        f64::NEG_INFINITY => Some("-∞"),
+        _ => None,
     }
+}
+
+/// `1,234.500000`.
+fn fixed(value: f64, digits: usize) -> String {
+    if let Some(text) = without_digits(value) {
+        return text.to_owned();
+    }
+    let text = format!("{value:.digits$}");
+    let start = usize::from(text.starts_with('-'));
+    let end = text.find('.').unwrap_or(text.len());
+    let mut out = String::with_capacity(text.len() + text.len() / 3);
+    for (at, c) in text.char_indices() {
+        if at > start && at < end && (end - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// `1.500000×10⁰³`: the exponent has at least two digits. What is asked for as digits behind the
+/// point is upstream the width.
+fn scientific(value: f64, width: usize) -> String {
+    const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let text = match without_digits(value) {
+        Some(text) => text.to_owned(),
+        None => {
+            let text = format!("{value:.PRECISION$e}");
+            let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+            let (sign, exponent) = match exponent.strip_prefix('-') {
+                Some(rest) => ("⁻", rest),
+                None => ("", exponent),
+            };
+            let digits = format!("{exponent:0>2}");
+            let digits: String =
+                digits.bytes().map(|digit| SUPERSCRIPTS[usize::from(digit - b'0')]).collect();
+            format!("{mantissa}×10{sign}{digits}")
+        }
+    };
+    format!("{text:>width$}")
+}
+
+fn too_large(out: &str, depth: usize) -> Result<(), Failure> {
+    if depth > VALUE_DEPTH_MAX || out.len() > TEXT_BYTES_MAX { Err(Failure::Cost) } else { Ok(()) }
 }
 
 /// A value as `%s` writes it.
 fn plain(value: &Value<'_>, out: &mut String, depth: usize) -> Result<(), Failure> {
-    if depth > VALUE_DEPTH_MAX || out.len() > TEXT_BYTES_MAX {
-        return Err(Failure::Cost);
-    }
+    too_large(out, depth)?;
     match value {
         Value::Text(text) => out.push_str(text),
-        Value::Bytes(bytes) => out.push_str(&String::from_utf8_lossy(bytes)),
+        Value::Bytes(bytes) => out.push_str(utf8(bytes)?),
         Value::Null => out.push_str("null"),
         Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
         Value::Int(value) => out.push_str(&value.to_string()),
@@ -143,7 +182,7 @@ fn plain(value: &Value<'_>, out: &mut String, depth: usize) -> Result<(), Failur
         Value::Double(value) => out.push_str(&super::convert::double_text(*value)),
         Value::Timestamp(time) => out.push_str(&time.to_string()),
         Value::Duration(duration) => out.push_str(&duration.to_string()),
-        Value::Type(named) => out.push_str(&named.to_string()),
+        Value::Type(named) => out.push_str(named.name()),
         Value::List(list) => {
             out.push('[');
             for (index, item) in list.iter().enumerate() {
@@ -155,26 +194,69 @@ fn plain(value: &Value<'_>, out: &mut String, depth: usize) -> Result<(), Failur
             out.push(']');
         }
         Value::Map(map) => entries(map, out, depth)?,
-        other => {
-            return fail(format!(
-                "error during formatting: string clause can only be used on strings, bools, bytes, \
-                 ints, doubles, maps, lists, types, durations, and timestamps, was given {}",
-                other.to_type()
-            ));
-        }
+        other => return fail(mismatch(b's', other.to_type().name())),
     }
     Ok(())
 }
 
-/// A value inside a list or map: texts are quoted there.
+fn utf8(bytes: &[u8]) -> Result<&str, Failure> {
+    std::str::from_utf8(bytes).or_else(|_| {
+        fail(format!(
+            "{DURING}could not convert argument \"invalid UTF-8 in bytes, cannot convert to \
+             string\" to string"
+        ))
+    })
+}
+
+/// A value inside a list or map, as an expression would write it.
 fn inner(value: &Value<'_>, out: &mut String, depth: usize) -> Result<(), Failure> {
-    match value {
-        Value::Text(text) => {
-            out.push_str(&super::text::quote(text));
-            Ok(())
+    let text = match value {
+        Value::Text(text) => quoted(text),
+        Value::Bytes(bytes) => format!("b{}", quoted(utf8(bytes)?)),
+        Value::Double(value) if value.is_nan() => quoted("NaN"),
+        Value::Double(value) if value.is_infinite() => {
+            quoted(if *value > 0.0 { "+Inf" } else { "-Inf" })
         }
-        other => plain(other, out, depth),
+        Value::Double(value) => format!("{value:.PRECISION$}"),
+        Value::Timestamp(time) => format!("timestamp(\"{time}\")"),
+        Value::Duration(duration) => format!("duration(\"{duration}\")"),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Uint(_)
+        | Value::Type(_)
+        | Value::List(_)
+        | Value::Map(_) => return plain(value, out, depth),
+        other => {
+            let kind = other.to_type();
+            return fail(format!("{DURING}no formatting function for {}", kind.name()));
+        }
+    };
+    out.push_str(&text);
+    Ok(())
+}
+
+/// A text in quotes, with what cannot be printed written as code.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
     }
+    out.push('"');
+    out
 }
 
 /// Entries in the order of their keys.
@@ -182,6 +264,13 @@ fn entries(map: &Map<'_>, out: &mut String, depth: usize) -> Result<(), Failure>
     let mut texts = Vec::new();
     for key in map.keys() {
         let mut name = String::new();
+        if matches!(key, Value::Double(_)) {
+            let kind = key.to_type();
+            return fail(format!(
+                "{DURING}no formatting function for map key of type {}",
+                kind.name()
+            ));
+        }
         inner(&key, &mut name, depth + 1)?;
         if let Some(value) = map.get(&key) {
             texts.push((name, value?));

@@ -41,6 +41,35 @@ fn types_that_do_not_fit_are_refused() {
         ("self.l.all(1, true)", "argument must be a simple name"),
         ("has(self)", "invalid argument to has() macro"),
         ("self.l.all(x, x, true)", "duplicate variable name: x"),
+        ("'abc'.sortBy(e, e).size() == 3", "sortBy can only be applied to a list, identifier"),
+        ("self.l.sortBy(1, e).size() == 2", "argument is not an identifier"),
+        (
+            "self.l.flatten() == []",
+            "found no matching overload for 'flatten' applied to 'list(string).()'",
+        ),
+        ("self.ml.sort() == []", "found no matching overload for 'sort' applied to"),
+        (
+            "'abc'.reverse() == ''",
+            "found no matching overload for 'reverse' applied to 'string.()'",
+        ),
+        (
+            "self.s.check('a')",
+            "found no matching overload for 'check' applied to 'string.(string)'",
+        ),
+        ("math.greatest(1, 2) == 2", "undeclared reference to 'math' (in container '')"),
+        ("self.l.existsOne(v, v == '')", "undeclared reference to 'existsOne' (in container '')"),
+        ("self.?i.optMap(1, x).hasValue()", "optMap() variable name must be a simple identifier"),
+        ("self.l.all(__result__, true)", "iteration variable overwrites accumulator variable"),
+        (
+            "'%z'.format([1]) == ''",
+            "could not parse formatting clause: unrecognized formatting clause \"z\"",
+        ),
+        ("'%d'.format([]) == ''", "index 0 out of range"),
+        (
+            "'%d'.format(['a']) == ''",
+            "decimal clause can only be used on integers, was given string",
+        ),
+        ("'%d'.format([1, 2]) == ''", "too many arguments supplied to string.format (expected 1"),
         ("Foo{a: 1} == 1", "undeclared reference to 'Foo' (in container '')"),
     ] {
         let text = refusal(source);
