@@ -17,6 +17,9 @@ use serde_json::{Map, Value};
 
 use crate::schema::{Additional, Id, Schema};
 
+/// What type errors call the type of the value that a rule is about.
+const SELF_TYPE: &str = "selfType";
+
 /// Rules of all nodes of a schema.
 #[derive(Debug, Default)]
 pub(crate) struct Expressions {
@@ -89,8 +92,8 @@ impl Expressions {
         let mut expressions =
             Self { rules: Vec::new(), declared: vec![None; count], below: vec![false; count] };
         expressions.rules.resize_with(count, Vec::new);
-        let mut declare = declare::Declare { schema, declared: &mut expressions.declared };
-        declare.node(schema.root, "selfType", schema.resource);
+        let mut declare = declare::Declare { schema, declared: Some(&mut expressions.declared) };
+        declare.node(schema.root, SELF_TYPE, schema.resource);
         expressions.compile(schema, schema.root);
         expressions
     }
@@ -108,10 +111,15 @@ impl Expressions {
         if let Additional::Schema(child) = node.additional {
             found |= self.compile(schema, child);
         }
-        if let Some(declared) = self.declared[id as usize].clone() {
-            let rules = node.validations.iter().filter(|source| !source.rule.trim().is_empty());
-            self.rules[id as usize] =
-                rules.map(|source| Rule::new(schema, id, source, &declared)).collect();
+        if !node.validations.is_empty() && self.declared[id as usize].is_some() {
+            // Types are named after the node that the rules are about.
+            let whole = if id == schema.root { schema.resource } else { node.embedded };
+            let mut declare = declare::Declare { schema, declared: None };
+            if let Some(declared) = declare.node(id, SELF_TYPE, whole) {
+                let rules = node.validations.iter().filter(|source| !source.rule.trim().is_empty());
+                self.rules[id as usize] =
+                    rules.map(|source| Rule::new(schema, id, source, &declared)).collect();
+            }
         }
         self.below[id as usize] = found;
         found

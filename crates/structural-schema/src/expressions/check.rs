@@ -162,7 +162,7 @@ impl Checker<'_> {
                 self.cost("estimated rule cost", &field, cost);
             }
             Err(error) => {
-                self.causes.push(Cause::invalid(field.as_str(), &rule.source.to_json(), error));
+                self.causes.push(rule.source.refused(field.clone(), error));
             }
         }
         let message_field = format!("{path}.messageExpression");
@@ -174,7 +174,7 @@ impl Checker<'_> {
             }
             // An error of the rule hides this one.
             Some(Err(error)) if rule.program.is_ok() => {
-                self.causes.push(Cause::invalid(message_field, &rule.source.to_json(), error));
+                self.causes.push(rule.source.refused(message_field, error));
             }
             _ => {}
         }
@@ -187,7 +187,7 @@ impl Checker<'_> {
                 let text = Value::from(rule.source.rule.as_str());
                 self.causes.push(Cause::invalid(field, &text, &detail));
             }
-            (false, _, Some(optional)) if rule.program.is_ok() => {
+            (false, _, Some(optional)) => {
                 let detail = "may not be set if oldSelf is not used in rule";
                 let field = format!("{path}.optionalOldSelf");
                 self.causes.push(Cause::invalid(field, &optional.into(), detail));
@@ -224,23 +224,29 @@ impl Checker<'_> {
 }
 
 impl Source {
-    /// The rule as the definition has it.
-    fn to_json(&self) -> Value {
-        let mut fields = serde_json::Map::new();
-        let mut text = |key: &str, value: &str| {
-            if !value.is_empty() {
-                fields.insert(key.to_owned(), value.into());
-            }
+    /// The rule as refusals show it: all fields of upstream's type, by their names in its source.
+    fn shown(&self) -> String {
+        // Go's JSON is safe inside HTML.
+        let text = |text: &str| {
+            let text = Value::from(text).to_string();
+            text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
         };
-        text("rule", &self.rule);
-        text("message", &self.message);
-        text("messageExpression", &self.message_expression);
-        text("reason", self.reason.as_deref().unwrap_or_default());
-        text("fieldPath", &self.field_path);
-        if let Some(optional) = self.optional_old_self {
-            fields.insert("optionalOldSelf".to_owned(), optional.into());
-        }
-        fields.into()
+        let reason = self.reason.as_deref().map_or("null".to_owned(), text);
+        let optional = self.optional_old_self.map_or("null".to_owned(), |set| set.to_string());
+        format!(
+            "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{reason},\
+             \"FieldPath\":{},\"OptionalOldSelf\":{optional}}}",
+            text(&self.rule),
+            text(&self.message),
+            text(&self.message_expression),
+            text(&self.field_path),
+        )
+    }
+
+    /// A refusal of the rule as a whole, at one of its fields.
+    fn refused(&self, field: String, detail: &str) -> Cause {
+        let text = format!("Invalid value: {}: {detail}", self.shown());
+        Cause::new("FieldValueInvalid", field, text)
     }
 }
 

@@ -31,7 +31,8 @@ const ENTRY_EXTRA: u64 = 6;
 
 pub(super) struct Declare<'s> {
     pub schema: &'s Schema,
-    pub declared: &'s mut [Option<Arc<Declared>>],
+    /// Where what is declared is kept, by node.
+    pub declared: Option<&'s mut [Option<Arc<Declared>>]>,
 }
 
 impl Declare<'_> {
@@ -41,7 +42,9 @@ impl Declare<'_> {
         let children = self.children(node, name);
         let kind = self.kind(node, children, name, whole)?;
         let declared = Arc::new(Declared { nullable: node.nullable, ..kind });
-        self.declared[id as usize] = Some(declared.clone());
+        if let Some(all) = &mut self.declared {
+            all[id as usize] = Some(declared.clone());
+        }
         Some(declared)
     }
 

@@ -253,7 +253,8 @@ fn a_rule_that_does_not_compile_is_refused_with_its_place() {
     assert_eq!(
         refused(&root),
         ["s.properties[spec].x-kubernetes-validations[0].rule: Invalid value: \
-          {\"rule\":\"self.foo\"}: compilation failed: ERROR: <input>:1:5: type 'string' does not \
+          {\"Rule\":\"self.foo\",\"Message\":\"\",\"MessageExpression\":\"\",\"Reason\":null,\
+          \"FieldPath\":\"\",\"OptionalOldSelf\":null}: compilation failed: ERROR: <input>:1:5: type 'string' does not \
           support field selection\n | self.foo\n | ....^"]
     );
     let root = whole(with_rule(json!({"type": "string"}), json!({"rule": "self"})));

@@ -101,8 +101,9 @@ pub(super) fn status(crd: &Value) -> Vec<Cause> {
 fn specification(spec: &Value, before: Option<&Value>, causes: &mut Vec<Cause>) {
     group(spec, causes);
     enumerated("spec.scope", &spec["scope"], &["Cluster", "Namespaced"], causes);
+    versions(spec, causes);
     kind_names(&spec["names"], causes);
-    versions(spec, before, causes);
+    contents(spec, before, causes);
     conversion(spec, causes);
 }
 
@@ -169,7 +170,7 @@ fn kind_names(names: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn versions(spec: &Value, before: Option<&Value>, causes: &mut Vec<Cause>) {
+fn versions(spec: &Value, causes: &mut Vec<Cause>) {
     let versions = list(&spec["versions"]);
     let field = "spec.versions";
     let storage = versions.iter().filter(|version| version["storage"] == true).count();
@@ -184,41 +185,18 @@ fn versions(spec: &Value, before: Option<&Value>, causes: &mut Vec<Cause>) {
         causes.push(Cause::invalid(field, &names, "must contain unique version names"));
     }
     for (index, entry) in versions.iter().enumerate() {
-        let mut served = before.into_iter().flat_map(|before| list(&before["versions"]));
-        let served = served.find(|version| version["name"] == entry["name"]);
-        version(entry, served, &format!("{field}[{index}]"), causes);
-    }
-    let has_defaults = |version: &Value| {
-        let schema = Schema::compile(&version["schema"]["openAPIV3Schema"]);
-        schema.is_ok_and(|schema| schema.has_defaults())
-    };
-    if spec["preserveUnknownFields"] == true && versions.iter().any(has_defaults) {
-        let detail = "must be false in order to use defaults in the schema";
-        causes.push(Cause::invalid("spec.preserveUnknownFields", &true.into(), detail));
+        version(entry, &format!("{field}[{index}]"), causes);
     }
 }
 
-/// `before` is the version of this name as it is served now.
-fn version(version: &Value, before: Option<&Value>, path: &str, causes: &mut Vec<Cause>) {
+fn version(version: &Value, path: &str, causes: &mut Vec<Cause>) {
     let problems = names::dns1035_label(text(&version["name"]));
     if !problems.is_empty() {
         let field = format!("{path}.name");
         causes.push(Cause::invalid(field, &version["name"], &problems.join(",")));
     }
-    let schema = &version["schema"]["openAPIV3Schema"];
-    if schema.is_null() {
+    if version["schema"]["openAPIV3Schema"].is_null() {
         causes.push(Cause::required(format!("{path}.schema.openAPIV3Schema"), ""));
-    } else {
-        let schema_path = format!("{path}.schema.openAPIV3Schema");
-        let before = before.map(|before| &before["schema"]["openAPIV3Schema"]);
-        causes.extend(structural_schema::check_update(schema, &schema_path, before));
-    }
-    for (index, column) in list(&version["additionalPrinterColumns"]).iter().enumerate() {
-        printer_column(column, &format!("{path}.additionalPrinterColumns[{index}]"), causes);
-    }
-    selectable_fields(version, path, causes);
-    if let scale @ Value::Object(_) = &version["subresources"]["scale"] {
-        scale_paths(scale, &format!("{path}.subresources.scale"), causes);
     }
     if let warning @ Value::String(_) = &version["deprecationWarning"] {
         let field = format!("{path}.deprecationWarning");
@@ -228,6 +206,56 @@ fn version(version: &Value, before: Option<&Value>, path: &str, causes: &mut Vec
         } else if text(warning).len() > 256 {
             causes.push(Cause::too_long(field, 256));
         }
+    }
+}
+
+/// What versions say of their objects. What all of them say alike is the definition's own, as in
+/// the API before versions had any of it, and is told with the fields of that API.
+fn contents(spec: &Value, before: Option<&Value>, causes: &mut Vec<Cause>) {
+    let versions = list(&spec["versions"]);
+    let each = |key: &str, told: &str, check: &mut dyn FnMut(&Value, &str)| {
+        let Some(first) = versions.first() else {
+            return;
+        };
+        if versions.iter().all(|version| version[key] == first[key]) {
+            return check(first, &format!("spec.{told}"));
+        }
+        for (index, version) in versions.iter().enumerate() {
+            check(version, &format!("spec.versions[{index}].{key}"));
+        }
+    };
+    each("schema", "validation", &mut |version, path| {
+        let schema = &version["schema"]["openAPIV3Schema"];
+        if schema.is_null() {
+            return;
+        }
+        let mut served = before.into_iter().flat_map(|before| list(&before["versions"]));
+        let served = served.find(|served| served["name"] == version["name"]);
+        let served = served.map(|served| &served["schema"]["openAPIV3Schema"]);
+        let path = format!("{path}.openAPIV3Schema");
+        causes.extend(structural_schema::check_update(schema, &path, served));
+    });
+    each("subresources", "subresources", &mut |version, path| {
+        if let scale @ Value::Object(_) = &version["subresources"]["scale"] {
+            scale_paths(scale, &format!("{path}.scale"), causes);
+        }
+    });
+    let columns = "additionalPrinterColumns";
+    each(columns, columns, &mut |version, path| {
+        for (index, column) in list(&version[columns]).iter().enumerate() {
+            printer_column(column, &format!("{path}[{index}]"), causes);
+        }
+    });
+    each("selectableFields", "selectableFields", &mut |version, path| {
+        selectable_fields(version, path, causes);
+    });
+    let has_defaults = |version: &Value| {
+        let schema = Schema::compile(&version["schema"]["openAPIV3Schema"]);
+        schema.is_ok_and(|schema| schema.has_defaults())
+    };
+    if spec["preserveUnknownFields"] == true && versions.iter().any(has_defaults) {
+        let detail = "must be false in order to use defaults in the schema";
+        causes.push(Cause::invalid("spec.preserveUnknownFields", &true.into(), detail));
     }
 }
 
@@ -253,17 +281,19 @@ fn selectable_fields(version: &Value, path: &str, causes: &mut Vec<Cause>) {
     if fields.is_empty() {
         return;
     }
-    let path = format!("{path}.selectableFields");
     let schema = &version["schema"]["openAPIV3Schema"];
     if schema.is_null() {
-        let detail = "may only be set when `version.schema.openAPIV3Schema` is not included";
+        let detail = match path.starts_with("spec.versions") {
+            true => "may only be set when `version.schema.openAPIV3Schema` is not included",
+            false => "may only be set when validations.schema is included",
+        };
         causes.push(Cause::invalid(path, &"".into(), detail));
         return;
     }
     const FIELDS_MAX: usize = 8;
     if fields.len() > FIELDS_MAX {
         let text = format!("Too many: {}: must have at most {FIELDS_MAX} items", fields.len());
-        causes.push(Cause::new("FieldValueTooMany", path.as_str(), text));
+        causes.push(Cause::new("FieldValueTooMany", path, text));
     }
     let Ok(schema) = Schema::compile(schema) else {
         return;
