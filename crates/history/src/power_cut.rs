@@ -1,0 +1,192 @@
+//! The files of an embedded storage as a power cut would leave them.
+//!
+//! The files of a storage at work are copied, and what the disk had not been made to keep is lost,
+//! torn or garbled in the copy: the log behind the last commit that was acknowledged, and the pages
+//! of the database that the log still holds (a checkpoint was writing them). What was acknowledged
+//! must survive all of it.
+//!
+//! This takes SQLite's word for which bytes were synced: it does not watch the calls.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rand::rngs::StdRng;
+use rand::{Rng as _, RngExt as _};
+use rusqlite::{Connection, OpenFlags};
+use storage::Revision;
+
+use crate::record::{self, Entry, Operation, Outcome};
+use crate::wal::Log;
+
+const DATABASE: &str = "storage.db";
+const LOG: &str = "storage.db-wal";
+/// What a disk writes whole.
+const SECTOR_BYTES: usize = 512;
+/// How often the copy is begun again because the log was started over meanwhile.
+const COPIES_MAX: usize = 100;
+/// First bytes of the log, which change when it is started over.
+const LOG_HEAD_BYTES: usize = 32;
+
+/// What somebody was told, and so must survive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// The newest revision.
+    pub newest: Revision,
+    /// What compaction has certainly reached.
+    pub compacted: Revision,
+}
+
+impl Acknowledged {
+    /// By the end of `entries`.
+    pub fn by(entries: &[Entry]) -> Self {
+        let mut asked = BTreeMap::new();
+        let mut all = Self::default();
+        for entry in entries {
+            all.newest = all.newest.max(record::told(entry).unwrap_or(0));
+            match entry {
+                Entry::Asked(number, Operation::Compact { to }) => drop(asked.insert(number, *to)),
+                Entry::Told(number, Outcome::Compacted) => {
+                    all.compacted = all.compacted.max(asked.get(number).copied().unwrap_or(0));
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+}
+
+/// Why there is no copy.
+#[derive(Debug, thiserror::Error)]
+pub enum CutError {
+    #[error("the files cannot be copied: {0}")]
+    Files(#[from] io::Error),
+    #[error("the copy cannot be read: {0}")]
+    Copy(#[from] rusqlite::Error),
+    #[error("the log was started over during each of {COPIES_MAX} copies")]
+    Restless,
+    /// What was acknowledged is not in the files, whatever the disk does.
+    #[error("{acknowledged:?} was acknowledged, the files end at {found:?}")]
+    Lost { acknowledged: Acknowledged, found: Acknowledged },
+}
+
+/// Copies the storage in `from`, which may be at work, to the new folder `into`, and damages what
+/// was not acknowledged. `acknowledged` is what anybody had been told before the call.
+///
+/// # Errors
+/// `Lost` when the files do not hold `acknowledged`.
+pub fn cut(
+    from: &Path,
+    into: &Path,
+    acknowledged: Acknowledged,
+    random: &mut StdRng,
+) -> Result<(), CutError> {
+    let (mut database, mut log) = copy(from)?;
+    let kept = synced(&database, &log, acknowledged)?;
+    if let Some(frames) = Log::read(&log[..kept]) {
+        tear_pages(&mut database, &log, &frames, random);
+    }
+    damage_tail(&mut log, kept, random);
+    fs::create_dir_all(into)?;
+    fs::write(into.join(DATABASE), database)?;
+    fs::write(into.join(LOG), log)?;
+    Ok(())
+}
+
+/// Database and log as they were at one time, but for pages that the log holds anyway.
+fn copy(from: &Path) -> Result<(Vec<u8>, Vec<u8>), CutError> {
+    let read_log = || match fs::read(from.join(LOG)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other,
+    };
+    let head = |log: &[u8]| log[..log.len().min(LOG_HEAD_BYTES)].to_vec();
+    for _ in 0..COPIES_MAX {
+        let before = head(&read_log()?);
+        let database = fs::read(from.join(DATABASE))?;
+        let log = read_log()?;
+        if head(&log) == before && head(&read_log()?) == before {
+            return Ok((database, log));
+        }
+    }
+    Err(CutError::Restless)
+}
+
+/// The length of the log up to the commit after which it holds all of `acknowledged`.
+fn synced(database: &[u8], log: &[u8], acknowledged: Acknowledged) -> Result<usize, CutError> {
+    let commits: Vec<_> = Log::read(log).iter().flat_map(Log::commits).collect();
+    let mut kept = None;
+    let mut found = Acknowledged::default();
+    for end in commits.into_iter().rev().chain([0]) {
+        found = held(database, &log[..end])?;
+        if found.newest < acknowledged.newest || found.compacted < acknowledged.compacted {
+            break;
+        }
+        kept = Some(end);
+    }
+    kept.ok_or(CutError::Lost { acknowledged, found })
+}
+
+/// What a storage with these files holds.
+fn held(database: &[u8], log: &[u8]) -> Result<Acknowledged, CutError> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join(DATABASE);
+    fs::write(&file, database)?;
+    fs::write(folder.path().join(LOG), log)?;
+    let connection = Connection::open_with_flags(&file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let is_table = "SELECT count(*) FROM sqlite_schema WHERE name IN ('changes', 'compaction')";
+    if connection.query_row(is_table, [], |row| row.get::<_, i64>(0))? < 2 {
+        return Ok(Acknowledged::default());
+    }
+    let revision = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let compacted = revision("SELECT revision FROM compaction")? as Revision;
+    let changed = revision("SELECT coalesce(max(revision), 0) FROM changes")? as Revision;
+    Ok(Acknowledged { newest: changed.max(compacted), compacted })
+}
+
+/// Pages that the log holds are of any age in the database, sector by sector.
+fn tear_pages(database: &mut [u8], log: &[u8], frames: &Log, random: &mut StdRng) {
+    for frame in &frames.frames {
+        let start = (frame.page - 1) * frames.page_size;
+        let Some(page) = database.get_mut(start..start + frames.page_size) else { continue };
+        if random.random_range(0..2) == 0 {
+            continue;
+        }
+        let content = &log[frame.content..frame.end];
+        for (sector, other) in page.chunks_mut(SECTOR_BYTES).zip(content.chunks(SECTOR_BYTES)) {
+            if random.random_range(0..3) == 0 {
+                sector.copy_from_slice(other);
+            }
+        }
+    }
+}
+
+/// What is behind `kept` may be there, or not, or in parts, or be anything.
+fn damage_tail(log: &mut Vec<u8>, kept: usize, random: &mut StdRng) {
+    let tail = log.len() - kept;
+    match random.random_range(0..6) {
+        0 => {}
+        1 => log.truncate(kept),
+        2 => log.truncate(kept + random.random_range(0..=tail)),
+        3 => {
+            log.truncate(kept + random.random_range(0..=tail));
+            let mut garbage = vec![0; random.random_range(1..20_000)];
+            random.fill_bytes(&mut garbage);
+            log.extend(garbage);
+        }
+        4 => {
+            for sector in log[kept..].chunks_mut(SECTOR_BYTES) {
+                if random.random_range(0..3) == 0 {
+                    sector.fill(0);
+                }
+            }
+        }
+        _ if tail > 0 => {
+            for _ in 0..random.random_range(1..16) {
+                let at = kept + random.random_range(0..tail);
+                log[at] ^= 1 << random.random_range(0..8);
+            }
+        }
+        _ => {}
+    }
+}
