@@ -71,15 +71,21 @@ impl Shared {
         at: Option<Revision>,
     ) -> Result<wire::RangeResponse, StorageError> {
         let wanted = at.unwrap_or_default();
-        match self.client.read(wire::RANGE, request).await {
-            Err(StorageError::Compacted { .. }) => {
-                let oldest = self.compacted_above(wanted).await?;
-                Err(StorageError::Compacted { wanted, oldest })
+        loop {
+            match self.client.read(wire::RANGE, request.clone()).await {
+                Err(StorageError::Compacted { .. }) => {
+                    let oldest = self.compacted_above(wanted).await?;
+                    return Err(StorageError::Compacted { wanted, oldest });
+                }
+                Err(StorageError::Future { .. }) => {
+                    let current = self.revision().await?;
+                    if current < wanted {
+                        return Err(StorageError::Future { wanted, current });
+                    }
+                    // It was reached meanwhile: now it can be read.
+                }
+                other => return other,
             }
-            Err(StorageError::Future { .. }) => {
-                Err(StorageError::Future { wanted, current: self.revision().await? })
-            }
-            other => other,
         }
     }
 }
