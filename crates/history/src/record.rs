@@ -208,6 +208,7 @@ pub struct Recorder {
 #[derive(Default)]
 struct Lines {
     entries: Vec<Entry>,
+    silent: bool,
     over: bool,
     printed: bool,
 }
@@ -237,14 +238,14 @@ impl Recorder {
         self.write(Entry::Told(number, outcome));
     }
 
-    /// Whether it counts: after the end of the history nothing does.
+    /// Whether it counts: after [`Self::silence`] and the end of the history nothing does.
     pub fn deliver(&self, number: u64, item: Item) -> bool {
         self.write(Entry::Delivered(number, item))
     }
 
     fn write(&self, entry: Entry) -> bool {
         let mut lines = self.lines.lock();
-        if lines.over {
+        if lines.over || lines.silent && !matches!(entry, Entry::Asked(..)) {
             return false;
         }
         self.known.fetch_max(told(&entry).unwrap_or(0), Ordering::Relaxed);
@@ -274,6 +275,14 @@ impl Recorder {
         self.len() == 0
     }
 
+    /// From here on nobody is told anything, while what is asked is still written down: it may
+    /// happen. Answers the history up to here.
+    pub fn silence(&self) -> Vec<Entry> {
+        let mut lines = self.lines.lock();
+        lines.silent = true;
+        lines.entries.clone()
+    }
+
     /// Ends the history here, whoever still works.
     pub fn finish(&self) -> Vec<Entry> {
         let mut lines = self.lines.lock();
@@ -299,6 +308,12 @@ pub(crate) fn told(entry: &Entry) -> Option<Revision> {
         Entry::Delivered(_, Item::Changes(changes)) => changes.iter().map(|one| one.revision).max(),
         _ => None,
     }
+}
+
+/// A history as JSON, an entry a line, to be read by people.
+pub fn lines(entries: &[Entry]) -> String {
+    let line = |entry| serde_json::to_string(entry).expect("an entry is plain data") + "\n";
+    entries.iter().map(line).collect()
 }
 
 /// A number that no question has.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use history::check::{Summary, check};
 use history::power_cut::{Acknowledged, cut};
-use history::record::{Entry, Recorder, covered};
+use history::record::{Entry, Recorder, covered, lines};
 use history::run::{Load, Running};
 use history::work::ROOT;
 use rand::rngs::StdRng;
@@ -71,9 +71,7 @@ async fn checked(seed: u64, history: impl Future<Output = Vec<Entry>>) -> Summar
         Ok(summary) => summary,
         Err(violation) => {
             let file = std::env::temp_dir().join(format!("history-{seed}.json"));
-            let lines =
-                entries.iter().map(|entry| serde_json::to_string(entry).expect("plain data"));
-            let _ = std::fs::write(&file, lines.collect::<Vec<_>>().join("\n"));
+            let _ = std::fs::write(&file, lines(&entries));
             panic!("seed {seed}: {violation}; the history is in {}", file.display());
         }
     }
@@ -103,11 +101,12 @@ async fn power_cuts(seed: u64) -> Vec<Entry> {
         let (storage, mut running) = begin(&folder, entries, seed, epoch);
         let recorder = running.recorder();
         running.reach(recorder.len() + random.random_range(0..LINES_MAX)).await;
+        let told = Acknowledged::by(&recorder.silence());
+        let next = tempfile::tempdir().expect("there is room for a test");
+        cut(folder.path(), next.path(), told, &mut random)
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         entries = recorder.finish();
         entries.push(Entry::Crashed);
-        let next = tempfile::tempdir().expect("there is room for a test");
-        cut(folder.path(), next.path(), Acknowledged::by(&entries), &mut random)
-            .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         running.abandon().await;
         storage.close();
         folder = next;
