@@ -14,6 +14,10 @@ mod edges;
 mod faults;
 #[path = "etcd/history.rs"]
 mod history;
+#[path = "etcd/recorded.rs"]
+mod recorded;
+#[path = "etcd/relay.rs"]
+mod relay;
 #[path = "etcd/wait.rs"]
 mod wait;
 

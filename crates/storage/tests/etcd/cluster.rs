@@ -124,6 +124,11 @@ impl Cluster {
         }
     }
 
+    /// The port where a member answers clients.
+    pub fn client_port(&self, index: usize) -> u16 {
+        self.members[index].client
+    }
+
     /// Connects as soon as the members answer.
     pub async fn connect(&self, config: EtcdConfig) -> Arc<EtcdStorage> {
         let look = async || match EtcdStorage::connect(config.clone()).await {
