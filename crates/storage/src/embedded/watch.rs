@@ -282,6 +282,9 @@ impl Watch {
         let (prefix, after) = (self.prefix.clone(), self.delivered);
         let job = move |connection: &_| read::history(connection, &prefix, after, until, CHUNK_MAX);
         let chunk = self.shared.pool.read(Cost::Long, job).await?;
+        // The file may be ahead of what the writer has published: who is told a revision by this
+        // watch must find it everywhere.
+        self.shared.set_committed(chunk.bounds.newest);
         self.delivered = chunk.through;
         Ok(chunk)
     }

@@ -113,6 +113,27 @@ async fn a_lost_value_hides_no_other_and_can_be_deleted() {
 }
 
 #[tokio::test]
+async fn a_revision_that_history_tells_is_known_everywhere() {
+    let dir = dir();
+    let storage = open(&dir);
+    put(&storage, "/a", "x").await;
+    // A commit that readers see and the writer has not published yet.
+    let file = rusqlite::Connection::open(dir.path().join("storage.db")).unwrap();
+    file.execute_batch(
+        "BEGIN IMMEDIATE;
+         INSERT INTO live (key, revision, create_revision) VALUES ('/b', 2, 2);
+         INSERT INTO data (revision, value) VALUES (2, x'');
+         INSERT INTO changes VALUES (2, '/b', 2, 0, 0);
+         COMMIT;",
+    )
+    .unwrap();
+    let mut watch = storage.watch("/", 0).await.unwrap();
+    events_until(&mut watch, |event| event.revision == 2).await.unwrap();
+    assert_eq!(storage.revision().await.unwrap(), 2);
+    assert!(storage.watch("/", 2).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_closed_storage_says_so() {
     let dir = dir();
     let storage = open(&dir);
