@@ -12,6 +12,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::EmbeddedConfig;
+use super::error::is_full;
 use crate::StorageError;
 
 /// Name of the database inside a data directory.
@@ -127,7 +128,7 @@ pub(super) fn open(
             .map_err(|e| failed("sync data directory", parent, &e))?;
     }
     let connection = open_writer(&database, config)
-        .map_err(|e| failed("open", &database, &e))
+        .map_err(|e| if is_full(&e) { no_room(&database) } else { failed("open", &database, &e) })
         .and_then(|connection| check_format(&database, connection))?;
     Ok((lock, database, connection))
 }
@@ -232,6 +233,12 @@ fn private_file(path: &Path) -> std::io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+/// Even an old storage needs some room to open: for the index of its log.
+fn no_room(database: &Path) -> StorageError {
+    let reason = format!("\"{}\" cannot be opened: free some and start again", database.display());
+    StorageError::Full { reason }
 }
 
 fn failed(attempt: &str, path: &Path, error: &dyn std::fmt::Display) -> StorageError {
