@@ -199,3 +199,72 @@ async fn a_full_file_refuses_writes_serves_reads_and_recovers() {
     let listed = storage.range(RangeRequest::prefix("/fill/0")).await.unwrap().items;
     assert_eq!(listed, made);
 }
+
+#[tokio::test]
+async fn leases_and_events_that_come_and_go_leave_no_long_file() {
+    const LEASES: usize = 20;
+    const EVENTS: usize = 300;
+    const ROUNDS: i64 = 12;
+    let dir = dir();
+    let clock = HandClock::at(1_000_000);
+    let config =
+        EmbeddedConfig { history_revisions_min: 10, history_revisions_max: 500, ..clock.config() };
+    let storage = EmbeddedStorage::open(dir.path(), config).unwrap();
+    let value = Bytes::from(vec![7; 3000]);
+    let ttl = Some(Duration::from_secs(60));
+    let mut sizes = Vec::new();
+    for round in 0..ROUNDS {
+        let events = (0..EVENTS).map(|number| {
+            let (storage, value) = (Arc::clone(&storage), value.clone());
+            let key = format!("/event/{round}/{number}");
+            async move { storage.put(&key, value, Expect::Absent, ttl).await.unwrap() }
+        });
+        let leases = (0..LEASES).map(|number| {
+            let (storage, value) = (Arc::clone(&storage), value.clone());
+            async move { put(&storage, &format!("/lease/{number}"), value).await }
+        });
+        futures::future::join(futures::future::join_all(events), futures::future::join_all(leases))
+            .await;
+        clock.set(1_000_000 + (round + 1) * 61_000);
+        wait_for("events should expire", async || {
+            let left = storage.expiring().await.unwrap().len();
+            if left == 0 { Ok(()) } else { Err(left) }
+        })
+        .await;
+        sizes.push(file_size(&dir));
+    }
+    // The leases, 300 events, and 500 revisions of history, each a page; 3,840 values were written.
+    assert!(sizes.iter().all(|size| *size < 1400 * 4096), "{sizes:?}");
+    assert!(sizes[11] <= sizes[5] + 64 * 4096, "{sizes:?}");
+}
+
+#[tokio::test]
+async fn the_log_starts_over_under_writers_that_never_pause() {
+    const WRITERS: usize = 16;
+    const WRITES: usize = 120;
+    let dir = dir();
+    let config =
+        EmbeddedConfig { history_revisions_min: 10, history_revisions_max: 100, ..config() };
+    let storage = EmbeddedStorage::open(dir.path(), config).unwrap();
+    // 250 MB go through the log.
+    let value = Bytes::from(vec![7; 128 << 10]);
+    let writers = (0..WRITERS).map(|writer| {
+        let (storage, value) = (Arc::clone(&storage), value.clone());
+        tokio::spawn(async move {
+            for _ in 0..WRITES {
+                put(&storage, &format!("/k/{writer}"), value.clone()).await;
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    let log = std::fs::metadata(dir.path().join("storage.db-wal")).unwrap().len();
+    // It starts over at 64 MiB at the latest, between two commits of at most 8 MiB.
+    assert!(log < 96 << 20, "the log has {log} bytes");
+    // 116 values, and a quarter of free pages at most.
+    wait_for("the file should hold no more than what lives and history", async || {
+        if file_size(&dir) < 48 << 20 { Ok(()) } else { Err(file_size(&dir)) }
+    })
+    .await;
+}
