@@ -22,6 +22,7 @@ const WRITERS: usize = 64;
 const VALUE_BYTES: usize = 1024;
 const CHURN_KEYS: usize = 1000;
 const LIST_KEYS: usize = 100_000;
+const EVENT_TTL: Duration = Duration::from_secs(2);
 
 #[tokio::main]
 async fn main() -> Result<(), StorageError> {
@@ -40,6 +41,7 @@ async fn main() -> Result<(), StorageError> {
     create(&directory.join("create.db"), duration).await?;
     churn(&directory.join("churn.db"), duration, 0).await?;
     churn(&directory.join("churn-read.db"), duration, 4).await?;
+    come_and_go(&directory.join("come-and-go.db"), duration).await?;
     list(&directory.join("list.db")).await
 }
 
@@ -143,6 +145,50 @@ async fn churn(file: &Path, duration: Duration, readers: usize) -> Result<(), St
     for reader in readers {
         println!("  {} lists and gets", reader.await.unwrap_or_default());
     }
+    print_files(file);
+    Ok(())
+}
+
+/// Events that expire beside leases that are renewed, with a history so short that compaction,
+/// expiry and the reuse of pages are under way all the time.
+async fn come_and_go(file: &Path, duration: Duration) -> Result<(), StorageError> {
+    open(file)?.close();
+    let config = EmbeddedConfig {
+        history_keep: Duration::from_secs(1),
+        history_revisions_max: 20_000,
+        ..EmbeddedConfig::default()
+    };
+    let storage = EmbeddedStorage::open(file, config)?;
+    let until = Instant::now() + duration;
+    let writers = (0..WRITERS).map(|writer| {
+        let storage = Arc::clone(&storage);
+        tokio::spawn(async move {
+            let lease = key(CHURN_KEYS, writer);
+            let mut expected = Expect::Absent;
+            let mut latencies = Vec::new();
+            for number in 0.. {
+                let started = Instant::now();
+                if started >= until {
+                    break;
+                }
+                if number % 2 == 0 {
+                    let put = storage.put(&lease, value(number), expected, None).await?;
+                    expected = Expect::Revision(put.mod_revision);
+                } else {
+                    let event = key(writer, number);
+                    storage.put(&event, value(number), Expect::Absent, Some(EVENT_TTL)).await?;
+                }
+                latencies.push(started.elapsed());
+            }
+            Ok::<_, StorageError>(latencies)
+        })
+    });
+    report("leases and events", duration, collect(writers).await?);
+    println!(
+        "  compacted to {} of {}",
+        storage.compacted_revision().await?,
+        storage.revision().await?
+    );
     print_files(file);
     Ok(())
 }
