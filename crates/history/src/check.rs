@@ -184,6 +184,9 @@ fn read(history: &[Entry]) -> Read<'_> {
                 {
                     compacted = compacted.max(*to);
                 }
+                if matches!(outcome, Outcome::Full(_)) {
+                    compacting = Revision::MAX;
+                }
                 question.answer = Some(Answer { outcome, told: line, compacting });
             }
             Entry::Delivered(number, item) => {

@@ -134,6 +134,8 @@ pub enum Outcome {
     },
     /// It did not happen.
     Failed(String),
+    /// It did not happen for want of space. From here on the past may be forgotten unasked.
+    Full(String),
     /// It may have happened, or happen yet.
     Unknown(String),
 }
@@ -147,6 +149,7 @@ impl From<StorageError> for Outcome {
             StorageError::Compacted { oldest, .. } => Self::Gone { oldest },
             StorageError::Future { current, .. } => Self::Future { newest: current },
             StorageError::Unknown { reason } => Self::Unknown(reason),
+            StorageError::Full { reason } => Self::Full(reason),
             error => Self::Failed(error.to_string()),
         }
     }

@@ -40,7 +40,7 @@ pub struct Scene {
 impl Scene {
     /// Writes an answer down. One that is none gives the storage some time to recover.
     pub(crate) async fn tell(&self, number: u64, outcome: Outcome) {
-        let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Unknown(_));
+        let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Full(_) | Outcome::Unknown(_));
         self.recorder.tell(number, outcome);
         if failed {
             tokio::time::sleep(RECOVERY).await;

@@ -22,9 +22,11 @@ pub(super) fn check(read: &Read<'_>, commits: &Commits) -> Result<(), Violation>
             Outcome::Newest(revision) => check_age(question, *revision),
             Outcome::Gone { oldest } => check_gone(question, answer, *oldest),
             Outcome::Future { newest } => check_future(question, *newest),
-            Outcome::Watching | Outcome::Compacted | Outcome::Failed(_) | Outcome::Unknown(_) => {
-                Ok(())
-            }
+            Outcome::Watching
+            | Outcome::Compacted
+            | Outcome::Failed(_)
+            | Outcome::Full(_)
+            | Outcome::Unknown(_) => Ok(()),
         };
         checked.map_err(|violation| Violation {
             message: format!(
