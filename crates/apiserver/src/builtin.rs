@@ -36,9 +36,11 @@ mod template;
 mod tests;
 mod volume;
 
+pub(crate) use fields::{items, str_of};
 use kind::Kind;
 pub use merge_keys::merge_keys;
 pub use pod::SCHEDULER;
+pub(crate) use pod::quality::of as quality_of;
 pub use scale::add_scale;
 pub use service::Addresses;
 

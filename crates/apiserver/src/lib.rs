@@ -22,6 +22,7 @@ mod documents;
 mod handlers;
 pub mod impersonation;
 pub mod openapi;
+mod quota;
 pub mod registry;
 pub mod request;
 pub mod resource;

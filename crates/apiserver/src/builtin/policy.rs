@@ -1,5 +1,5 @@
 //! Limits and priorities: PodDisruptionBudget, ResourceQuota, LimitRange, PriorityClass,
-//! RuntimeClass. They are stored and shown; nothing enforces them here.
+//! RuntimeClass. They are stored and shown; of them only quotas are enforced, by [`crate::quota`].
 
 use api_meta::object::ObjectExt;
 use api_meta::quantity::Quantity;

@@ -124,6 +124,7 @@ impl Registry {
         for plugin in self.plugins(resource) {
             plugin.admit(resource, &write, Some(&object), None).await?;
         }
+        self.charge_quotas(&write, resource, &object, None).await?;
         let key = resource.key(target.namespace, &name).ok_or_else(Status::method_not_allowed)?;
         if options.dry_run {
             self.fresh().await?;

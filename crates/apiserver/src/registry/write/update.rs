@@ -242,6 +242,7 @@ impl Registry {
             for plugin in self.plugins(resource).filter(|_| reviewed) {
                 plugin.admit(resource, &write, Some(new), Some(old)).await?;
             }
+            self.charge_quotas(&write, resource, new, Some(old)).await?;
         }
         Ok(warnings)
     }
