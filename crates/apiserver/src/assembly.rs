@@ -38,10 +38,20 @@ pub enum Profile {
     Full,
 }
 
+/// Who keeps namespaces, what each of them holds, owned objects and token Secrets in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controllers {
+    /// Controllers inside the server's process.
+    Inside,
+    /// A kube-controller-manager beside it.
+    Outside,
+}
+
 /// What a server is put together from.
 pub struct Assembly {
     pub storage: Arc<dyn Storage>,
     pub profile: Profile,
+    pub controllers: Controllers,
     /// Appended to [`GIT_VERSION`]: `+drover.1`.
     pub version_suffix: String,
     /// Asked first.
@@ -127,8 +137,10 @@ impl Assembly {
         let rbac_follower = follow::start(&registry, &rbac).await?;
         let mut tasks = JoinSet::new();
         let definitions = custom::controller::DefinitionController::start(&registry).await?;
-        controllers::start(&registry, &self.root_ca_pem, &mut tasks);
-        tasks.spawn(legacy::keep(registry.clone(), signing, self.root_ca_pem));
+        if self.controllers == Controllers::Inside {
+            controllers::start(&registry, &self.root_ca_pem, &mut tasks);
+            tasks.spawn(legacy::keep(registry.clone(), signing, self.root_ca_pem));
+        }
 
         let server = ApiServer::new(Parts {
             registry,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use apiserver::ApiServer;
-use apiserver::assembly::{Assembly, Profile, Running};
+use apiserver::assembly::{Assembly, Controllers, Profile, Running};
 use cluster_access::ClusterAccess;
 use cluster_access::proxy::Proxy;
 use controller::ManagementScope;
@@ -145,6 +145,7 @@ async fn management_api(storage: Arc<dyn Storage>, keys: &Keys) -> anyhow::Resul
     let running = Assembly {
         storage,
         profile: Profile::Management,
+        controllers: Controllers::Inside,
         version_suffix: "+drover".to_owned(),
         authenticators: Vec::new(),
         tokens: Vec::new(),

@@ -32,7 +32,7 @@ use tokio::task::JoinHandle;
 
 use self::container::Prepared;
 use crate::SimArgs;
-use crate::simulation::pods::{container_status, set_running};
+use crate::simulation::status::{container_status, set_running};
 use crate::simulation::{Setting, World, fired, owned};
 
 /// Tells `drover` to end with the process that started it.

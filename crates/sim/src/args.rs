@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use apiserver::assembly::Controllers;
 use clap::Args;
 
 /// The image that a server of this version asks for by default, and that is really run.
@@ -40,9 +41,17 @@ pub struct SimArgs {
     /// Program that is run for that image; this one with `agent` when absent
     #[arg(long, env = "DROVER_SIM_AGENT_BINARY", value_name = "FILE")]
     pub agent_binary: Option<PathBuf>,
+    /// Leave workloads, namespaces and owned objects to a kube-controller-manager that you start
+    #[arg(long, env = "DROVER_SIM_EXTERNAL_CONTROLLERS")]
+    pub external_controllers: bool,
 }
 
 impl SimArgs {
+    /// Who controls the clusters.
+    pub(crate) fn controllers(&self) -> Controllers {
+        if self.external_controllers { Controllers::Outside } else { Controllers::Inside }
+    }
+
     /// Where a cluster listens.
     pub(crate) fn listen_of(&self, index: u32) -> anyhow::Result<SocketAddr> {
         let mut address = self.listen;

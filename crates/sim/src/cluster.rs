@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use apiserver::ApiServer;
-use apiserver::assembly::{Assembly, Profile, Running};
+use apiserver::assembly::{Assembly, Controllers, Profile, Running};
 use apiserver::service_accounts::SigningKey;
 use pki::{ClientCertificatePolicy, ServingCertificate};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
@@ -30,6 +30,7 @@ pub struct ClusterConfig {
     pub listen: SocketAddr,
     pub nodes: u32,
     pub pods: u32,
+    pub controllers: Controllers,
     pub ca_pem: String,
     pub certificate: Arc<ServingCertificate>,
     pub agent: AgentCommand,
@@ -70,6 +71,7 @@ impl Cluster {
         let running = Assembly {
             storage,
             profile: Profile::Full,
+            controllers: config.controllers,
             version_suffix: "+drover.sim".to_owned(),
             authenticators: Vec::new(),
             tokens: vec![Arc::new(token.authenticator())],
@@ -90,6 +92,7 @@ impl Cluster {
         let setting = Setting {
             nodes: config.nodes,
             pods: config.pods,
+            controllers: config.controllers,
             address,
             folder: own.clone(),
             agent: config.agent.clone(),

@@ -1,15 +1,18 @@
 //! The controllers and kubelets of one cluster: one task that follows the watch caches and makes
-//! deployments, replica sets, daemon sets and pods become what they ask for.
+//! deployments, replica sets, daemon sets and pods become what they ask for. With a
+//! kube-controller-manager outside only pods are left to it.
 //!
 //! [`deployment`], [`replica_set`] and [`daemon_set`] each keep one kind true, with a pure function
 //! that says what is wanted; [`pods`] binds and starts; [`nodes`] pretends machines.
 
 pub mod daemon_set;
 pub mod deployment;
+pub mod machine;
 pub mod nodes;
 pub mod owned;
 pub mod pods;
 pub mod replica_set;
+pub mod status;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -19,6 +22,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use api_meta::status::Status;
+use apiserver::assembly::Controllers;
 use apiserver::attributes::GROUP_MASTERS;
 use apiserver::registry::{Subscription, Update, WriteOptions};
 use apiserver::stored::Stored;
@@ -45,6 +49,8 @@ const LOAD_NAMESPACE: &str = "sim-load";
 pub struct Setting {
     pub nodes: u32,
     pub pods: u32,
+    /// Outside: only machines are pretended.
+    pub controllers: Controllers,
     /// Where the cluster's API is reached.
     pub address: SocketAddr,
     pub folder: PathBuf,
@@ -123,7 +129,7 @@ pub async fn start(
         load(&world, setting.pods).await.context("cannot make the pods to start with")?;
     }
     let kubelet = Kubelet::new(world.clone(), server.clone(), &setting);
-    tasks.spawn(Simulation::new(world, kubelet, setting.nodes).run(ended));
+    tasks.spawn(Simulation::new(world, kubelet, &setting).run(ended));
     Ok(())
 }
 
@@ -175,10 +181,11 @@ struct Simulation {
     followed: Followed,
     dirty: Dirty,
     node_count: u32,
+    controllers: Controllers,
 }
 
 impl Simulation {
-    fn new(world: Arc<World>, kubelet: Kubelet, node_count: u32) -> Self {
+    fn new(world: Arc<World>, kubelet: Kubelet, setting: &Setting) -> Self {
         let follow = |resource: &Arc<Resource>| world.registry.subscribe(resource);
         let kinds = &world.kinds;
         let followed = Followed {
@@ -188,7 +195,8 @@ impl Simulation {
             pods: follow(&kinds.pods),
             nodes: follow(&kinds.nodes),
         };
-        Self { world, kubelet, followed, dirty: Dirty::default(), node_count }
+        let Setting { nodes: node_count, controllers, .. } = *setting;
+        Self { world, kubelet, followed, dirty: Dirty::default(), node_count, controllers }
     }
 
     async fn run(mut self, mut ended: watch::Receiver<bool>) {
@@ -256,13 +264,20 @@ impl Simulation {
             dirty.pods.insert(place_of(&object));
         }
         dirty.nodes |= !taken(&mut followed.nodes).is_empty();
+        if self.controllers == Controllers::Outside {
+            dirty.deployments.clear();
+            dirty.replica_sets.clear();
+            dirty.daemon_sets.clear();
+        }
     }
 
     /// Works off what is dirty. True when something failed and is to be tried again.
     async fn act(&mut self) -> bool {
         let Self { world, kubelet, dirty, .. } = self;
         if std::mem::take(&mut dirty.nodes) {
-            dirty.daemon_sets.extend(daemon_set::all(world));
+            if self.controllers == Controllers::Inside {
+                dirty.daemon_sets.extend(daemon_set::all(world));
+            }
             dirty.pods.extend(kubelet.nodes_changed());
         }
         let mut failed = false;

@@ -41,6 +41,7 @@ impl World {
             pods,
             agent_image: "agent:1".to_owned(),
             agent_binary: agent.map(Path::to_owned),
+            external_controllers: false,
         };
         let now = SystemTime::now();
         let authority = CertificateFiles::in_directory(folder, "ca");
@@ -54,6 +55,7 @@ impl World {
             listen: args.listen,
             nodes: args.nodes,
             pods: args.pods,
+            controllers: args.controllers(),
             ca_pem: authority.certificate_pem().to_owned(),
             certificate: ServingCertificate::load(files).unwrap(),
             agent: AgentCommand::new(&args).unwrap(),
@@ -309,6 +311,37 @@ async fn no_other_image_is_run() {
     }
     world.until_running("", 3).await;
     assert!(!folder.path().join("clusters/0/pods").exists());
+    world.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_is_not_to_run_always_succeeds_where_its_affinity_puts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::start(folder.path(), None, 0).await;
+    let terms = json!([
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-9"]}]},
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-2"]}],
+         "matchExpressions": [{"key": "kubernetes.io/os", "operator": "Exists"}]},
+    ]);
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "once"},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "c", "image": "task:1"}],
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": terms,
+            }}},
+        },
+    });
+    world.create(("", "Pod"), pod).await;
+    until("the pod has succeeded", || async {
+        world.pods().get("once").await.unwrap().data["status"]["phase"] == "Succeeded"
+    })
+    .await;
+    let pod = world.pods().get("once").await.unwrap();
+    assert_eq!(pod.data["spec"]["nodeName"], "node-2");
+    let state = &pod.data["status"]["containerStatuses"][0]["state"];
+    assert_eq!(state["terminated"]["exitCode"], 0, "{state}");
     world.cluster.stop().await;
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use apiserver::UserInfo;
-use apiserver::assembly::{Assembly, Profile, Running};
+use apiserver::assembly::{Assembly, Controllers, Profile, Running};
 use apiserver::attributes::GROUP_MASTERS;
 use apiserver::service_accounts::SigningKey;
 use serde_json::json;
@@ -54,6 +54,7 @@ impl Cluster {
         let assembly = Assembly {
             storage,
             profile: Profile::Full,
+            controllers: Controllers::Inside,
             version_suffix: String::new(),
             authenticators: Vec::new(),
             tokens: Vec::new(),

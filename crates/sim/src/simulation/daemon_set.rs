@@ -10,8 +10,9 @@ use apiserver::registry::{ListQuery, Target, Version};
 use apiserver::stored::Stored;
 use serde_json::{Value, json};
 
+use super::machine::selects_node;
 use super::owned;
-use super::pods::{field, selects_node};
+use super::pods::field;
 use super::replica_set::{self, Member};
 use super::{Place, World, place_of, tolerate};
 
@@ -48,7 +49,7 @@ pub async fn reconcile(world: &World, place: &Place) -> Result<(), Status> {
         .await?
         .items
         .iter()
-        .filter(|node| selects_node(&set["spec"]["template"]["spec"], &node.labels))
+        .filter(|node| selects_node(&set["spec"]["template"]["spec"], &node.name, &node.labels))
         .map(|node| node.name.to_string())
         .collect();
     let members = replica_set::members(world, &place.0, selector, "DaemonSet", &set).await?;

@@ -1,5 +1,6 @@
-//! Scheduler and kubelets in one: pods get a node, then an address and the phase Running; deleted
-//! ones go. Nothing is executed here; pods of the agent image are handed to [`crate::agent`].
+//! Scheduler and kubelets in one: pods get a node, then an address and the phase Running, and the
+//! phase Succeeded when they are not to run always; deleted ones go. Nothing is executed here; pods
+//! of the agent image are handed to [`crate::agent`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -13,15 +14,15 @@ use apiserver::stored::Stored;
 use apiserver::strategy::Operation;
 use apiserver::{ApiServer, Resource};
 use futures::FutureExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::nodes;
+use super::machine::Machine;
 use super::owned::{self, Ownership};
 use super::replica_set::side_by_side;
+use super::status::{self, KUBELET, running_containers, set_running};
 use super::{Place, Setting, World, place_of, tolerate};
 use crate::agent::{AgentPod, Runner};
 
-const KUBELET: &str = "system:node";
 /// Addresses of pods: 10.128.0.0/9.
 const PODS_START: u32 = u32::from_be_bytes([10, 128, 0, 1]);
 
@@ -40,56 +41,14 @@ pub fn is_running(pods: &Resource, object: &Stored) -> bool {
     field(pods, object, "status.phase") == "Running"
 }
 
-/// Whether a pod spec's node selector takes a node with these labels.
-pub fn selects_node(spec: &Value, labels: &[(Box<str>, Box<str>)]) -> bool {
-    let wanted = spec["nodeSelector"].as_object();
-    wanted
-        .into_iter()
-        .flatten()
-        .all(|(key, value)| labels.iter().any(|(k, v)| **k == **key && value.as_str() == Some(v)))
-}
-
-/// What the scheduler knows of a node.
-struct Machine {
-    name: String,
-    labels: Box<[(Box<str>, Box<str>)]>,
-    schedulable: bool,
-    taints: Vec<Value>,
-}
-
-impl Machine {
-    fn of(object: &Stored) -> Self {
-        let node = object.value();
-        let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
-        Self {
-            name: object.name.to_string(),
-            labels: object.labels.clone(),
-            schedulable: node["spec"]["unschedulable"] != true,
-            taints: taints.into_iter().filter(|t| t["effect"] != "PreferNoSchedule").collect(),
-        }
-    }
-    fn takes(&self, spec: &Value) -> bool {
-        let tolerated = |taint: &Value| {
-            let list = spec["tolerations"].as_array();
-            list.into_iter().flatten().any(|toleration| {
-                let key = toleration["key"].as_str().unwrap_or_default();
-                let effect = toleration["effect"].as_str().unwrap_or_default();
-                let exists = toleration["operator"] == "Exists";
-                (key.is_empty() && exists || taint["key"] == key)
-                    && (effect.is_empty() || taint["effect"] == effect)
-                    && (exists || toleration["value"] == taint["value"])
-            })
-        };
-        self.schedulable && selects_node(spec, &self.labels) && self.taints.iter().all(tolerated)
-    }
-}
-
 /// What is to be done with a pod.
 #[derive(Debug, PartialEq, Eq)]
 enum Action {
     Nothing,
     Bind,
     Start,
+    /// It ran, and is not to be started again.
+    Complete,
     /// Its machine has stopped it: it may go.
     Finish,
 }
@@ -156,6 +115,7 @@ impl Kubelet {
             _ if self.agents.contains_key(&place_of(pod)) => Action::Nothing,
             "Pending" | "" => Action::Start,
             "Running" if self.is_agent(pod) => Action::Start,
+            "Running" if field(pods, pod, "spec.restartPolicy") != "Always" => Action::Complete,
             _ => Action::Nothing,
         }
     }
@@ -196,6 +156,11 @@ impl Kubelet {
                     jobs.push(self.job(place, pod, Some(node)));
                 }
                 Action::Start => jobs.push(self.job(place, pod, None)),
+                Action::Complete => {
+                    if status::set_succeeded(&self.world, &pod).await.is_err() {
+                        again.insert(place);
+                    }
+                }
                 Action::Finish => {
                     self.end_agent(&place, None).await;
                     if finish(&self.world, &pod).await.is_err() {
@@ -316,106 +281,6 @@ impl Job {
         let statuses = |pod: &Value| running_containers(pod, &owned::now());
         set_running(world, &target, &uid, &self.node, self.address, &statuses).await
     }
-}
-
-/// Writes the status of a pod that runs; `statuses` gives those of its containers.
-pub async fn set_running(
-    world: &World,
-    target: &Target<'_>,
-    uid: &str,
-    node: &str,
-    address: Ipv4Addr,
-    statuses: &(dyn Fn(&Value) -> Vec<Value> + Send + Sync),
-) -> Result<(), Status> {
-    let change = |old: &Value| {
-        if old.uid() != uid {
-            return Err(target.not_found());
-        }
-        let mut new = old.clone();
-        new["status"] = running_status(old, node, address, &statuses(old), &owned::now());
-        Ok(new)
-    };
-    let options = World::options(KUBELET);
-    let kind = Operation::UpdateStatus;
-    tolerate(world.registry.modify(target, kind, &options, &change).await)
-}
-
-/// A pod whose containers are as told; Ready when all of them are.
-fn running_status(
-    pod: &Value,
-    node: &str,
-    address: Ipv4Addr,
-    containers: &[Value],
-    now: &str,
-) -> Value {
-    let before = &pod["status"];
-    let ready = containers.iter().all(|container| container["ready"] == true);
-    let condition = |kind: &str, fine: bool| {
-        let status = if fine { "True" } else { "False" };
-        let list = before["conditions"].as_array();
-        let old = list.into_iter().flatten().find(|old| old["type"] == kind);
-        let same = old.filter(|old| old["status"] == status);
-        let since = same.and_then(|old| old["lastTransitionTime"].as_str()).unwrap_or(now);
-        json!({"type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since})
-    };
-    let host = nodes::index_of(node).map_or_else(|| "127.0.0.1".to_owned(), nodes::address);
-    let keep = |field: &str, new: &str| before[field].as_str().unwrap_or(new).to_owned();
-    let address = match pod["spec"]["hostNetwork"] == true {
-        true => host.clone(),
-        false => keep("podIP", &address.to_string()),
-    };
-    let mut status = json!({
-        "phase": "Running",
-        "conditions": [
-            condition("PodReadyToStartContainers", true),
-            condition("Initialized", true),
-            condition("Ready", ready),
-            condition("ContainersReady", ready),
-            condition("PodScheduled", true),
-        ],
-        "hostIP": host,
-        "hostIPs": [{"ip": host}],
-        "podIP": address,
-        "podIPs": [{"ip": address}],
-        "startTime": keep("startTime", now),
-        "containerStatuses": containers,
-        "qosClass": before["qosClass"],
-    });
-    let inits = pod["spec"]["initContainers"].as_array().cloned().unwrap_or_default();
-    if !inits.is_empty() {
-        let done = json!({"terminated": {"exitCode": 0, "reason": "Completed",
-                                         "startedAt": now, "finishedAt": now}});
-        let told: Vec<Value> =
-            inits.iter().map(|init| container_status(init, true, 0, done.clone())).collect();
-        status["initContainerStatuses"] = told.into();
-    }
-    status
-}
-
-fn running_containers(pod: &Value, now: &str) -> Vec<Value> {
-    let list = pod["spec"]["containers"].as_array();
-    list.into_iter()
-        .flatten()
-        .map(|container| {
-            container_status(container, true, 0, json!({"running": {"startedAt": now}}))
-        })
-        .collect()
-}
-
-/// The status of one container in `state`.
-pub fn container_status(container: &Value, ready: bool, restarts: u32, state: Value) -> Value {
-    let image = container["image"].as_str().unwrap_or_default();
-    json!({
-        "name": container["name"],
-        "image": image,
-        "imageID": format!("sim://{image}"),
-        "containerID": format!("sim://{}", container["name"].as_str().unwrap_or_default()),
-        "ready": ready,
-        "started": ready,
-        "restartCount": restarts,
-        "state": state,
-        "lastState": {},
-    })
 }
 
 /// Lets a stopped pod go.
