@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod agent_image;
 pub mod cli;
+pub mod controller_manager;
 pub mod http;
 pub mod interactive;
 pub mod journey;
@@ -25,6 +26,7 @@ pub mod world;
 
 pub use agent::Agent;
 pub use cli::Cli;
+pub use controller_manager::ControllerManager;
 pub use http::{Answer, Client, Protocol};
 pub use interactive::Interactive;
 pub use kubeconfig::Kubeconfig;

@@ -1,0 +1,148 @@
+//! A real kube-controller-manager that runs a simulated cluster, and what it complains about.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+use testbed::{Binaries, Process, Program};
+
+use crate::{Sim, poll_until};
+
+/// Its controllers of kinds that our server does not offer: volumes beyond claims, claims of devices,
+/// ranges of Service addresses, certificate requests, admission policies. The cleaner of old tokens
+/// needs a record of their last use, which is not kept here.
+const NOT_OFFERED: [&str; 12] = [
+    "persistentvolume-attach-detach-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolume-expander-controller",
+    "volumeattributesclass-protection-controller",
+    "resourceclaim-controller",
+    "device-taint-eviction-controller",
+    "service-cidr-controller",
+    "certificatesigningrequest-signing-controller",
+    "certificatesigningrequest-approving-controller",
+    "certificatesigningrequest-cleaner-controller",
+    "validatingadmissionpolicy-status-controller",
+    "legacy-serviceaccount-token-cleaner-controller",
+];
+
+const LEASE: [&str; 6] = ["get", "lease", "-n", "kube-system", "kube-controller-manager", "-o"];
+
+/// A running kube-controller-manager. Dropping it kills it.
+#[derive(Debug)]
+pub struct ControllerManager {
+    process: Process,
+    _folder: TempDir,
+}
+
+/// One line of its log that tells an error.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Complaint {
+    /// The source file that tells it, which is about one controller: `job_controller.go`.
+    pub source: String,
+    pub text: String,
+}
+
+impl ControllerManager {
+    /// Starts it on the first cluster of `sim`, which must leave its controllers to it, and waits
+    /// until it holds its lease.
+    ///
+    /// # Errors
+    /// It has not been built, ends, or does not get its lease in time.
+    pub fn start(sim: &Sim) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let data = sim.data_dir();
+        let mut controllers = String::from("--controllers=*");
+        for name in NOT_OFFERED {
+            controllers.push_str(",-");
+            controllers.push_str(name);
+        }
+        let mut command = Command::new(Binaries::locate().path(Program::KubeControllerManager)?);
+        command
+            .arg("--kubeconfig")
+            .arg(sim.kubeconfig())
+            .arg("--service-account-private-key-file")
+            .arg(data.join("clusters/0/service-account-key.pem"))
+            .arg("--root-ca-file")
+            .arg(data.join("ca.pem"))
+            .args(["--leader-elect=true", "--secure-port=0", "--bind-address=127.0.0.1"])
+            .args(["--kube-api-qps=200", "--kube-api-burst=400"])
+            // Quotas of devices look for kinds that are not offered.
+            .arg("--feature-gates=DRAExtendedResource=false")
+            .arg(controllers)
+            .current_dir(folder.path());
+        let log = folder.path().join("log");
+        let mut process = Process::start("kube-controller-manager", &command, &log)?;
+        let kubectl = sim.kubectl()?;
+        let led = poll_until(crate::wait::SETTLE_TIMEOUT, crate::wait::LOOK_INTERVAL, || {
+            if let Some(status) = process.ended() {
+                return Ok(Some(status));
+            }
+            let mut arguments = LEASE.to_vec();
+            arguments.push("jsonpath={.spec.holderIdentity}");
+            let holder = kubectl.succeed(&arguments)?;
+            ensure!(!holder.is_empty(), "nobody holds the lease");
+            Ok(None)
+        });
+        match led {
+            Ok(None) => Ok(Self { process, _folder: folder }),
+            Ok(Some(status)) => anyhow::bail!("it ended ({status}):\n{}", process.log_tail()),
+            Err(last) => Err(last.context(process.log_tail())),
+        }
+    }
+
+    /// When it last renewed its lease.
+    ///
+    /// # Errors
+    /// The lease cannot be read.
+    pub fn renewed(sim: &Sim) -> Result<String> {
+        let mut arguments = LEASE.to_vec();
+        arguments.push("jsonpath={.spec.renewTime}");
+        sim.kubectl()?.succeed(&arguments)
+    }
+
+    /// # Errors
+    /// It has ended; the message has the end of its log.
+    pub fn still_runs(&mut self) -> Result<()> {
+        match self.process.ended() {
+            None => Ok(()),
+            Some(status) => anyhow::bail!("it ended ({status}):\n{}", self.process.log_tail()),
+        }
+    }
+
+    /// Every error it told so far, with how often.
+    ///
+    /// # Errors
+    /// Its log cannot be read.
+    pub fn complaints(&self) -> Result<BTreeMap<Complaint, usize>> {
+        let log = std::fs::read_to_string(self.process.log()).context("its log")?;
+        let mut counted = BTreeMap::new();
+        for complaint in log.lines().filter_map(complaint) {
+            *counted.entry(complaint).or_default() += 1;
+        }
+        Ok(counted)
+    }
+}
+
+/// `E1122 03:56:49.953993    8349 options.go:205] The manifest file is empty, ignoring.`
+fn complaint(line: &str) -> Option<Complaint> {
+    let (head, text) = line.split_once("] ")?;
+    let is_error = head.starts_with(['E', 'F']) && head.as_bytes().get(1)?.is_ascii_digit();
+    let source = head.split_whitespace().last()?.split(':').next()?;
+    is_error.then(|| Complaint { source: source.to_owned(), text: text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Complaint, complaint};
+
+    #[test]
+    fn only_errors_are_complaints() {
+        let line = "E1122 03:56:49.953993    8349 options.go:205] The file is empty, ignoring.";
+        let (source, text) = ("options.go".to_owned(), "The file is empty, ignoring.".to_owned());
+        assert_eq!(complaint(line), Some(Complaint { source, text }));
+        assert_eq!(complaint("I1122 03:56:49.953993    8349 options.go:205] fine"), None);
+        assert_eq!(complaint("Error: no klog line] here"), None);
+    }
+}
