@@ -8,6 +8,7 @@ pub mod agent;
 pub mod agent_image;
 pub mod cli;
 pub mod controller_manager;
+pub mod helm;
 pub mod http;
 pub mod interactive;
 pub mod journey;

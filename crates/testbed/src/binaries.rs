@@ -24,6 +24,8 @@ pub enum Program {
     KubeProxy,
     /// The command line.
     Kubectl,
+    /// The package manager.
+    Helm,
     /// What typed Go clients do.
     GoClient,
     /// Holds namespaces.
@@ -54,6 +56,7 @@ impl Program {
             Self::Kubelet => "kubelet",
             Self::KubeProxy => "kube-proxy",
             Self::Kubectl => "kubectl",
+            Self::Helm => "helm",
             Self::GoClient => "go-client",
             Self::Pause => "pause",
             Self::Containerd => "containerd",
