@@ -1,4 +1,5 @@
-//! The typed Go client, which controllers are made of, against `drover sim`: in protobuf alone.
+//! The Go clients that controllers are made of, against `drover sim`: the typed one in protobuf alone,
+//! dynamic and metadata informers, and managers of controller-runtime.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -23,16 +24,38 @@ const STEPS: [&str; 12] = [
     "deletion",
 ];
 
-#[test]
-fn a_typed_go_client_works_in_protobuf_alone() {
+/// Every step that `go-client informers` reports.
+const INFORMER_STEPS: [&str; 6] =
+    ["dynamic start", "metadata start", "streamed lists", "changes", "resync", "deletions"];
+/// Every step that `go-client manager` reports.
+const MANAGER_STEPS: [&str; 6] =
+    ["reconciled", "owned object", "generation", "events", "leadership", "finalizer"];
+
+/// Runs `go-client WHAT` on a cluster of its own and compares the steps that it reports.
+fn go_client(what: &str, steps: &[&str]) {
     let sim = Sim::start(&["--nodes", "2"]).unwrap();
     let program = Binaries::locate().path(Program::GoClient).unwrap();
-    let output = Command::new(program).arg("exercise").arg(sim.kubeconfig()).output().unwrap();
+    let output = Command::new(program).arg(what).arg(sim.kubeconfig()).output().unwrap();
     let (said, complained) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}\n{complained}\n{}", sim.log_tail());
     let done: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("ok ")).collect();
-    assert_eq!(done, STEPS, "{complained}");
+    assert_eq!(done, steps, "{complained}");
+}
+
+#[test]
+fn a_typed_go_client_works_in_protobuf_alone() {
+    go_client("exercise", &STEPS);
+}
+
+#[test]
+fn dynamic_and_metadata_informers_stream_their_lists() {
+    go_client("informers", &INFORMER_STEPS);
+}
+
+#[test]
+fn managers_of_controller_runtime_elect_reconcile_and_finalize() {
+    go_client("manager", &MANAGER_STEPS);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //	go-client schema             writes the table of crates/kubernetes-protobuf
 //	go-client transcode          reads JSON objects, a line each; writes what Go makes of them
 //	go-client exercise FILE      uses the cluster of a kubeconfig, in protobuf only
+//	go-client informers FILE     follows it with dynamic and metadata informers
+//	go-client manager FILE       runs controllers of controller-runtime on it
 package main
 
 import (
@@ -25,8 +27,12 @@ func main() {
 		transcode()
 	case len(arguments) == 2 && arguments[0] == "exercise":
 		exercise(arguments[1])
+	case len(arguments) == 2 && arguments[0] == "informers":
+		follow(arguments[1])
+	case len(arguments) == 2 && arguments[0] == "manager":
+		manage(arguments[1])
 	default:
-		fail("usage: go-client schema | transcode | exercise KUBECONFIG")
+		fail("usage: go-client schema | transcode | (exercise | informers | manager) KUBECONFIG")
 	}
 }
 
