@@ -20,6 +20,7 @@ pub mod custom;
 pub mod discovery;
 mod documents;
 mod handlers;
+mod health;
 pub mod impersonation;
 pub mod openapi;
 mod quota;

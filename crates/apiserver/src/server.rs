@@ -13,7 +13,7 @@ use api_meta::status::Status;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use http::{HeaderValue, Request, Response, StatusCode, request};
+use http::{HeaderValue, Request, Response, request};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use tokio::sync::Semaphore;
@@ -26,6 +26,7 @@ use crate::body::read::{ReadError, read};
 use crate::body::respond::{self, Body};
 use crate::handlers;
 use crate::impersonation::{ImpersonatedBy, impersonate};
+use crate::health;
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo};
 
@@ -246,19 +247,14 @@ impl ApiServer {
         info: &RequestInfo,
         query: &Query,
     ) -> Result<Response<Body>, Status> {
-        let path = info.path.trim_end_matches('/');
-        match path {
-            "/healthz" | "/livez" => Ok(respond::text(StatusCode::OK, "ok")),
-            "/readyz" if self.is_ready() => Ok(respond::text(StatusCode::OK, "ok")),
-            "/readyz" => Ok(respond::text(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "[-]startup failed: the server is still starting\nreadyz check failed\n",
-            )),
-            _ => self.inner.documents.answer(parts, path, query).await,
+        if let Some(response) = health::answer(&info.path, query, self.is_ready()) {
+            return Ok(response);
         }
     }
 }
 
+        let path = info.path.trim_end_matches('/');
+        self.inner.documents.answer(parts, path, query).await
 /// A group with a built-in resource answers for unknown versions and resources with a Status, others in plain text.
 fn is_built_in(catalog: &crate::Catalog, info: &RequestInfo) -> bool {
     catalog.all().any(|resource| resource.group == info.group && !resource.custom)
