@@ -69,6 +69,9 @@ pub async fn handle(context: Context<'_>, body: Inbound) -> Result<Response<Body
             resource.subresource(&info.subresource).ok_or_else(|| unknown_subresource(&context))?;
         return call_subresource(&context, subresource, body).await;
     }
+    if !has_right_shape(info) {
+        return Err(Status::method_not_allowed());
+    }
     if let Backend::Computed(endpoint) = &resource.backend {
         if info.verb != "create" {
             return Err(Status::method_not_allowed());
@@ -88,6 +91,15 @@ pub async fn handle(context: Context<'_>, body: Inbound) -> Result<Response<Body
         "delete" => delete::one(&context, body).await,
         "deletecollection" => delete::collection(&context, body).await,
         _ => Err(Status::method_not_allowed()),
+    }
+}
+
+/// A collection is created in and an object changed, never the other way round.
+fn has_right_shape(info: &RequestInfo) -> bool {
+    match info.verb {
+        "create" => info.name.is_empty(),
+        "update" | "patch" => !info.name.is_empty(),
+        _ => true,
     }
 }
 
