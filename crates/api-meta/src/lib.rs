@@ -6,6 +6,7 @@
 //! patches.
 
 pub mod decode;
+pub mod duration;
 pub mod fields;
 pub mod image;
 pub mod labels;

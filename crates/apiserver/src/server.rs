@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
+use api_meta::duration;
 use api_meta::status::Status;
 use bytes::Bytes;
 use futures::FutureExt;
@@ -25,8 +26,8 @@ use crate::body::negotiate;
 use crate::body::read::{ReadError, read};
 use crate::body::respond::{self, Body};
 use crate::handlers;
-use crate::impersonation::{ImpersonatedBy, impersonate};
 use crate::health;
+use crate::impersonation::{ImpersonatedBy, impersonate};
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo};
 
@@ -47,7 +48,7 @@ impl Inbound {
     pub async fn read(self) -> Result<Bytes, Status> {
         read(self.0, BODY_SIZE_MAX).await.map_err(|error| match error {
             ReadError::TooLarge { size_max } => {
-                Status::too_large(format!("Request entity too large: limit is {size_max} bytes"))
+                Status::too_large(format!("Request entity too large: limit is {size_max}"))
             }
             broken @ ReadError::Broken { .. } => Status::bad_request(broken.to_string()),
         })
@@ -166,7 +167,9 @@ impl ApiServer {
         tokio::time::timeout(limit, self.route(&parts, &user, &info, &query, body))
             .await
             .unwrap_or_else(|_| {
-                Err(Status::timeout("the request did not complete within the time allowed"))
+                Err(Status::timeout(
+                    "Timeout: request did not complete within the allotted timeout",
+                ))
             })
     }
 
@@ -250,11 +253,11 @@ impl ApiServer {
         if let Some(response) = health::answer(&info.path, query, self.is_ready()) {
             return Ok(response);
         }
+        let path = info.path.trim_end_matches('/');
+        self.inner.documents.answer(parts, path, query).await
     }
 }
 
-        let path = info.path.trim_end_matches('/');
-        self.inner.documents.answer(parts, path, query).await
 /// A group with a built-in resource answers for unknown versions and resources with a Status, others in plain text.
 fn is_built_in(catalog: &crate::Catalog, info: &RequestInfo) -> bool {
     catalog.all().any(|resource| resource.group == info.group && !resource.custom)
@@ -297,15 +300,13 @@ fn request_time(query: &Query) -> Result<Duration, Status> {
     if text.is_empty() {
         return Ok(REQUEST_TIME_MAX);
     }
-    let seconds = text.strip_suffix('s').and_then(|seconds| seconds.parse::<f64>().ok());
-    let minutes = text.strip_suffix('m').and_then(|minutes| minutes.parse::<f64>().ok());
-    match seconds.or(minutes.map(|minutes| minutes * 60.0)) {
-        Some(seconds) if seconds > 0.0 && seconds < REQUEST_TIME_MAX.as_secs_f64() => {
-            Ok(Duration::from_secs_f64(seconds))
-        }
-        Some(_) => Ok(REQUEST_TIME_MAX),
-        None => Err(Status::bad_request(format!("invalid timeout: \"{text}\""))),
+    let seconds = duration::seconds(text).map_err(|problem| {
+        Status::bad_request(format!("invalid timeout specified in the request URL - {problem}"))
+    })?;
+    if seconds > 0.0 && seconds < REQUEST_TIME_MAX.as_secs_f64() {
+        return Ok(Duration::from_secs_f64(seconds));
     }
+    Ok(REQUEST_TIME_MAX)
 }
 
 fn header(text: &str) -> HeaderValue {
