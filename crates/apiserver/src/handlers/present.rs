@@ -28,7 +28,10 @@ pub fn include_object(query: &Query) -> Result<IncludeObject, Status> {
         "" | "Metadata" => Ok(IncludeObject::Metadata),
         "None" => Ok(IncludeObject::None),
         "Object" => Ok(IncludeObject::Object),
-        other => Err(Status::bad_request(format!("unrecognized includeObject value: \"{other}\""))),
+        other => Err(Status::bad_request(format!(
+            "Unable to convert to Table as requested: includeObject: Invalid value: \"{other}\": \
+             must be 'Metadata', 'Object', 'None', or empty"
+        ))),
     }
 }
 
@@ -75,7 +78,7 @@ pub fn object(
             let include = include_object(query)?;
             let mut table = table_head(resource, version);
             table["metadata"]["resourceVersion"] = object.revision.to_string().into();
-            table["rows"] = vec![row(resource, object, include, unix_now())].into();
+            table["rows"] = vec![row(resource, object, include, version, unix_now())].into();
             Ok(respond::value(code, accepted, &table))
         }
         Transform::PartialObjectMetadata(version) => {
@@ -130,7 +133,14 @@ pub fn table_head(resource: &Resource, version: &str) -> Value {
     })
 }
 
-pub fn row(resource: &Resource, object: &Stored, include: IncludeObject, now: i64) -> Value {
+/// A row of a Table of `version`, which its object speaks too.
+pub fn row(
+    resource: &Resource,
+    object: &Stored,
+    include: IncludeObject,
+    version: &str,
+    now: i64,
+) -> Value {
     let tree = served_tree(resource, object);
     let cells = resource.strategy.cells(&tree, now);
     let object = match include {
@@ -138,7 +148,7 @@ pub fn row(resource: &Resource, object: &Stored, include: IncludeObject, now: i6
         IncludeObject::Object => tree,
         IncludeObject::Metadata => json!({
             "kind": "PartialObjectMetadata",
-            "apiVersion": "meta.k8s.io/v1",
+            "apiVersion": format!("meta.k8s.io/{version}"),
             "metadata": tree["metadata"],
         }),
     };
@@ -179,7 +189,7 @@ pub fn list(
                 metadata.remove("continue");
             }
             let now = unix_now();
-            let rows = list.items.iter().map(|object| row(resource, object, include, now));
+            let rows = list.items.iter().map(|object| row(resource, object, include, version, now));
             table["rows"] = rows.collect::<Vec<_>>().into();
             crate::stored::to_bytes(&table)
         }

@@ -257,7 +257,8 @@ impl Watcher {
             Form::Table { version, include, columns_sent } => {
                 let mut table = present::table_head(&self.resource, version);
                 table["metadata"]["resourceVersion"] = object.revision.to_string().into();
-                let row = present::row(&self.resource, object, *include, present::unix_now());
+                let now = present::unix_now();
+                let row = present::row(&self.resource, object, *include, version, now);
                 table["rows"] = vec![row].into();
                 if std::mem::replace(columns_sent, true) {
                     table["columnDefinitions"] = Value::Null;
@@ -280,10 +281,15 @@ impl Watcher {
             _ => (self.resource.kind.as_str().into(), self.resource.api_version().into()),
         };
         let mut object = json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
-        if let Form::Table { version, columns_sent, .. } = &mut self.form {
+        if let Form::Table { version, include, columns_sent } = &mut self.form {
             let mut table = present::table_head(&self.resource, version);
             table["metadata"]["resourceVersion"] = self.cursor.to_string().into();
-            let cells = vec![Value::Null; self.resource.columns.len()];
+            // The cells of an object that has nothing yet.
+            let cells = self.resource.strategy.cells(&object, present::unix_now());
+            if *include != IncludeObject::Object {
+                object["kind"] = "PartialObjectMetadata".into();
+                object["apiVersion"] = format!("meta.k8s.io/{version}").into();
+            }
             table["rows"] = json!([{ "cells": cells, "object": object }]);
             if std::mem::replace(columns_sent, true) {
                 table["columnDefinitions"] = Value::Null;
