@@ -8,6 +8,8 @@ mod apply;
 mod custom_resources;
 #[path = "core/protobuf.rs"]
 mod protobuf;
+#[path = "core/requests.rs"]
+mod requests;
 
 use std::sync::Arc;
 

@@ -179,6 +179,10 @@ pub fn watch_query(context: &Context<'_>) -> Result<WatchQuery, Status> {
     let (labels, fields) = selectors(context)?;
     let version = parse_version(query.text("resourceVersion"))?;
     let matching = query.text("resourceVersionMatch");
+    if !query.text("continue").is_empty() {
+        let text = "resourceVersionMatch is forbidden when continue is provided";
+        return Err(forbidden("resourceVersionMatch", text));
+    }
     let bookmarks = query.flag("allowWatchBookmarks");
     let initial = query.get("sendInitialEvents").map(|text| text != "false" && text != "0");
     match (initial, matching) {
@@ -188,14 +192,14 @@ pub fn watch_query(context: &Context<'_>) -> Result<WatchQuery, Status> {
                         provided";
             return Err(forbidden("resourceVersionMatch", text));
         }
-        (Some(_), "") => {
-            let text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-            return Err(forbidden("resourceVersionMatch", text));
-        }
         (Some(_), other) => {
-            let cause =
-                Cause::not_supported("resourceVersionMatch", &other.into(), &["NotOlderThan"]);
-            return Err(invalid("ListOptions", vec![cause]));
+            let field = "resourceVersionMatch";
+            let text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            let mut causes = vec![Cause::forbidden(field, text)];
+            if !other.is_empty() {
+                causes.push(Cause::not_supported(field, &other.into(), &["NotOlderThan"]));
+            }
+            return Err(invalid("ListOptions", causes));
         }
     }
     let from_state = initial.unwrap_or(matches!(version, None | Some(0)));
@@ -272,9 +276,11 @@ fn options_of_write(
     if manager.chars().count() > FIELD_MANAGER_LENGTH_MAX {
         causes.push(Cause::too_long("fieldManager", FIELD_MANAGER_LENGTH_MAX));
     }
-    if manager.chars().any(char::is_control) {
-        let text = "should only contain printable characters";
-        causes.push(Cause::invalid("fieldManager", &manager.into(), text));
+    let control = manager.char_indices().find(|(_, character)| character.is_control());
+    if let Some((at, character)) = control {
+        let code = u32::from(character);
+        let text = format!("invalid character U+{code:04X} (at position {at})");
+        causes.push(Cause::invalid("fieldManager", &manager.into(), &text));
     }
     if is_apply && manager.is_empty() {
         causes.push(Cause::required("fieldManager", "is required for apply patch"));
