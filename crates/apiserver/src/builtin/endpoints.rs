@@ -13,6 +13,9 @@ const SHOWN_MAX: usize = 3;
 pub fn endpoints() -> Kind {
     let mut kind = Kind {
         short_names: &["ep"],
+        deprecation: Some(
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+        ),
         columns: &[NAME, ("Endpoints", "string", "", 0), AGE],
         hooks: Hooks {
             default: |object| {

@@ -90,6 +90,8 @@ pub struct Kind {
     pub keeps_status: bool,
     /// A delete that does not say otherwise leaves the dependants behind.
     pub orphans: bool,
+    /// What is said with every answer about a deprecated version.
+    pub deprecation: Option<&'static str>,
     /// Top-level fields with content of any form, which normalisation leaves alone.
     pub opaque: &'static [&'static str],
     pub hooks: Hooks,
@@ -129,6 +131,7 @@ impl Kind {
             },
             keeps_status: false,
             orphans: false,
+            deprecation: None,
             opaque: &[],
             hooks: Hooks::default(),
             allocate: None,
@@ -205,6 +208,7 @@ impl Kind {
                 version: self.version,
                 keeps_status: self.keeps_status,
                 orphans: self.orphans,
+                deprecation: self.deprecation,
                 opaque: self.opaque,
                 hooks: self.hooks,
                 allocate: self.allocate,
@@ -238,6 +242,7 @@ struct KindStrategy {
     version: &'static str,
     keeps_status: bool,
     orphans: bool,
+    deprecation: Option<&'static str>,
     opaque: &'static [&'static str],
     hooks: Hooks,
     allocate: Option<Box<Allocate>>,
@@ -293,6 +298,10 @@ impl Strategy for KindStrategy {
             None => Ok(()),
         };
         Box::pin(std::future::ready(result))
+    }
+
+    fn deprecation(&self) -> Option<&str> {
+        self.deprecation
     }
 
     fn merge_keys(&self) -> Option<&dyn MergeKeys> {
