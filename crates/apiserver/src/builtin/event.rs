@@ -124,6 +124,11 @@ fn to_new(object: &mut Value) {
     if let Some(object) = map(object) {
         object.insert("apiVersion".to_owned(), format!("{GROUP}/v1").into());
         rename(object, |&(core, new)| (core, new));
+        for field in ["reportingController", "reportingInstance"] {
+            if text(object, field).is_empty() {
+                object.remove(field);
+            }
+        }
     }
 }
 
