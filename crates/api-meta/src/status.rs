@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
     /// `FieldValueRequired`, `FieldValueInvalid`, …
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     pub message: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
