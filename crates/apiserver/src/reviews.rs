@@ -149,7 +149,7 @@ fn answered(body: &Value, metadata: Value, spec: Option<Value>, status: Value) -
     let mut answer = json!({
         "apiVersion": body["apiVersion"],
         "kind": body["kind"],
-        "metadata": metadata,
+        "metadata": if metadata.is_null() { json!({}) } else { metadata },
         "status": status,
     });
     if let Some(spec) = spec {
