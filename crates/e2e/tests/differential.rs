@@ -26,7 +26,7 @@ const SEED: u64 = 1;
 /// How long to go on, in seconds, each time with another seed.
 const SOAK_ENV: &str = "DROVER_SOAK_SECONDS";
 /// Differences shown of a run.
-const SHOWN_MAX: usize = 200;
+const SHOWN_MAX: usize = 20;
 
 #[test]
 fn random_requests_are_answered_as_kube_apiserver_answers_them() {
@@ -62,6 +62,12 @@ fn compare(seed: u64) {
     for number in 0..STEPS {
         let step = stream.next();
         let (one, other) = (real.send(&step).unwrap(), ours.send(&step).unwrap());
+        if alike::may_be_stale(&step, &one, &other) {
+            // What one side shows of the past, the other need not have seen.
+            real.forget_way_on();
+            ours.forget_way_on();
+            continue;
+        }
         let one_body = real.share(&step.path, &one.body);
         let other_body = ours.share(&step.path, &other.body);
         if Side::has_more(&one_body) != Side::has_more(&other_body) {

@@ -11,8 +11,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use structural_schema::Schema;
+use structured_merge::OpenApiError;
 
 use super::components;
 
@@ -73,9 +74,27 @@ impl Builtin {
     /// How objects merge, and what of them has an owner. Made at first use and kept.
     pub fn merge_schema(&self) -> &structured_merge::Schema {
         self.merge_schema.get_or_init(|| {
-            structured_merge::Schema::from_openapi(&self.models(), &self.definition())
+            self.merge_schema_from(self.models())
                 .expect("the models of built-in kinds are complete, and their marks are known")
         })
+    }
+    /// The same from other models of the type and those that it leads to.
+    ///
+    /// # Errors
+    /// The models are not complete, or one has a mark that is not known.
+    pub fn merge_schema_from(
+        &self,
+        mut models: Map<String, Value>,
+    ) -> Result<structured_merge::Schema, OpenApiError> {
+        // Clients may leave these out, and yet they are always told: nobody adds them.
+        let always_told = match self.kind {
+            "ClusterRole" | "Role" => Some("rules"),
+            _ => None,
+        };
+        if let (Some(field), Some(model)) = (always_told, models.get_mut(&self.definition())) {
+            model["required"] = json!([field]);
+        }
+        structured_merge::Schema::from_openapi(&models, &self.definition())
     }
 }
 

@@ -212,6 +212,10 @@ impl Stream {
         if self.chance(0.15) {
             self.spoil(&mut object);
         }
+        if kind.kind == "LimitRange" && object["metadata"]["name"] == "" {
+            // It would get one that nobody can foretell.
+            object["metadata"]["name"] = "z".into();
+        }
         let path = format!("{}{}", self.collection(kind), self.write_options());
         let body = self.text(&object);
         self.json_step("POST", path, body)
