@@ -291,9 +291,6 @@ impl<'a> Evaluator<'a> {
                     return fail("cannot initialize optional entry from non-optional value");
                 }
             };
-            if key.key().is_none() {
-                return fail("unsupported key type");
-            }
             made.insert(key, value);
         }
         Ok(Value::Map(Map::Made(Rc::new(made))))

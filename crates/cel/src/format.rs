@@ -69,7 +69,7 @@ static FORMATS: [Format; 13] = [
     Format {
         name: "datetime",
         pattern_size: 138,
-        problems: |text| unless(Timestamp::parse(text).is_some(), "invalid datetime"),
+        problems: |text| unless(Timestamp::parse_schema(text).is_some(), "invalid datetime"),
     },
 ];
 

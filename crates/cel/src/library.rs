@@ -25,7 +25,12 @@ pub(crate) fn call<'a>(
     args: Vec<Value<'a>>,
 ) -> Outcome<'a> {
     if let Some(result) = operators::call(evaluator, function, &args) {
-        return result;
+        return match (result, args.first()) {
+            (Err(Failure::Error(error)), Some(first)) if error == NO_SUCH_OVERLOAD => {
+                operators::refuse(function, first)
+            }
+            (result, _) => result,
+        };
     }
     let args = args.as_slice();
     let result = optionals(function, args)
@@ -49,6 +54,7 @@ pub(crate) fn call<'a>(
 /// Says that a function does not take these values.
 fn refuse<'a>(function: &str, args: &[Value<'a>]) -> Outcome<'a> {
     match function {
+        _ if matches!(args, [Value::Cidr(..), Value::Text(_)]) => no_such_overload(),
         "contains" | "startsWith" | "endsWith" | "matches" | "find" | "findAll" => {
             no_such_overload()
         }

@@ -4,15 +4,15 @@ use std::cmp::Ordering;
 
 use crate::ast::operator;
 use crate::declared::ListIdentity;
-use crate::equality::{compare, equal, item_key};
+use crate::equality::{compare, equal, has_order, item_key};
 use crate::eval::Evaluator;
 use crate::limits::{ELEMENTS_MAX, TEXT_BYTES_MAX};
 use crate::time::Duration;
-use crate::value::{Failure, List, Outcome, Value, fail, no_such_overload};
+use crate::value::{Failure, List, Map, NO_SUCH_OVERLOAD, Outcome, Value, fail, no_such_overload};
 
 const INT_OVERFLOW: &str = "integer overflow";
 const UINT_OVERFLOW: &str = "unsigned integer overflow";
-const DURATION_OVERFLOW: &str = "duration overflow";
+const DURATION_OVERFLOW: &str = INT_OVERFLOW;
 const TIMESTAMP_OVERFLOW: &str = "timestamp overflow";
 
 /// The place in a list that an index names; no number is none.
@@ -73,6 +73,31 @@ pub(crate) fn call<'a>(
     })
 }
 
+/// Says that an operator does not take `first`. Upstream names the operator when the type has it for
+/// no other value either, but for texts and times, which refuse it themselves.
+pub(crate) fn refuse<'a>(function: &str, first: &Value<'a>) -> Outcome<'a> {
+    let is_number = matches!(first, Value::Int(_) | Value::Uint(_) | Value::Double(_));
+    let takes = match function {
+        operator::ADD => has_order(first) && !matches!(first, Value::Bool(_)) || is_list(first),
+        operator::SUBTRACT | operator::MULTIPLY | operator::DIVIDE => is_number,
+        operator::MODULO => matches!(first, Value::Int(_) | Value::Uint(_)),
+        operator::LESS | operator::LESS_EQUALS | operator::GREATER | operator::GREATER_EQUALS => {
+            has_order(first)
+        }
+        operator::NEGATE => matches!(first, Value::Int(_) | Value::Double(_)),
+        _ => true,
+    };
+    let refuses = matches!(first, Value::Text(_) | Value::Timestamp(_) | Value::Duration(_));
+    match takes || refuses {
+        true => no_such_overload(),
+        false => fail(format!("{NO_SUCH_OVERLOAD}: {function}")),
+    }
+}
+
+fn is_list(value: &Value<'_>) -> bool {
+    matches!(value, Value::List(_))
+}
+
 fn checked<'a>(value: Option<Value<'a>>, overflow: &str) -> Outcome<'a> {
     value.map_or_else(|| fail(overflow), Ok)
 }
@@ -87,6 +112,10 @@ fn contained<'a>(
     within: &Value<'a>,
 ) -> Outcome<'a> {
     match within {
+        // The keys of what comes from outside are texts.
+        Value::Map(Map::Given { .. } | Map::Object { .. }) if !matches!(value, Value::Text(_)) => {
+            no_such_overload()
+        }
         Value::Map(map) => Ok(Value::Bool(map.get(value).is_some())),
         Value::List(list) => {
             for item in list.iter() {

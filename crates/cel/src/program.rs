@@ -239,8 +239,9 @@ impl Program {
             name if self.is_constant(expr.id) && CONVERSIONS.contains(&name) => {
                 let mut evaluator = Evaluator::new(self, Vec::new(), u64::MAX);
                 if let Err(Failure::Error(error)) = evaluator.expr(expr) {
-                    match (name, literal(0)) {
-                        ("duration" | "timestamp", Some((_, at))) => {
+                    let arg = args.first().filter(|arg| matches!(arg.kind, Kind::Literal(_)));
+                    match (name, arg.map(|arg| arg.at)) {
+                        ("duration" | "timestamp", Some(at)) => {
                             let message = format!("invalid {name} argument");
                             problems.push(Problem { at, message });
                         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use jiff::SignedDuration;
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 
 const SECOND: i64 = 1_000_000_000;
@@ -11,64 +13,127 @@ const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799
 /// Digits behind the point that can matter: an hour has 3.6e12 nanoseconds.
 const FRACTION_DIGITS_MAX: usize = 18;
 
-/// A point in time.
+/// A point in time: nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Timestamp(jiff::Timestamp);
+pub struct Timestamp(i128);
 
 /// A length of time in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Duration(pub i64);
 
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
 impl Timestamp {
-    fn checked(time: jiff::Timestamp) -> Option<Self> {
-        SECONDS.contains(&time.as_second()).then_some(Self(time))
+    fn checked(nanos: i128) -> Option<Self> {
+        let seconds = i64::try_from(nanos.div_euclid(i128::from(SECOND))).ok()?;
+        SECONDS.contains(&seconds).then_some(Self(nanos))
+    }
+    /// A civil time, so many seconds east of Greenwich.
+    fn from_civil(civil: DateTime, offset: i64) -> Option<Self> {
+        let since = civil.duration_since(EPOCH).as_nanos();
+        Self::checked(since - i128::from(offset) * i128::from(SECOND))
     }
     /// Seconds since 1970.
     pub(crate) fn from_seconds(seconds: i64) -> Option<Self> {
-        Self::checked(jiff::Timestamp::from_second(seconds).ok()?)
+        Self::checked(i128::from(seconds) * i128::from(SECOND))
     }
-    /// RFC 3339 with a time zone.
+    /// RFC 3339, as `timestamp()` takes it.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let shape = text.get(10..11).is_some_and(|t| t == "T" || t == "t") && text.len() >= 20;
-        let zoned =
-            text.ends_with(['Z', 'z']) || text.get(text.len().checked_sub(6)?..)?.contains(':');
-        if !shape || !zoned || text.contains('[') {
+        Self::read(text, false)
+    }
+    /// What schemas call a date-time: the letters may be small, and a minute may have 61 seconds.
+    pub(crate) fn parse_schema(text: &str) -> Option<Self> {
+        Self::read(text, true)
+    }
+    fn read(text: &str, lenient: bool) -> Option<Self> {
+        let number = |from: usize, to: usize| {
+            let digits = text.get(from..to)?;
+            let all = digits.bytes().all(|byte| byte.is_ascii_digit());
+            if all { digits.parse::<i16>().ok() } else { None }
+        };
+        let is =
+            |at: usize, marks: &[u8]| text.as_bytes().get(at).is_some_and(|b| marks.contains(b));
+        let letters: (&[u8], &[char]) = if lenient { (b"Tt", &['Z', 'z']) } else { (b"T", &['Z']) };
+        let shape = is(4, b"-") && is(7, b"-") && is(10, letters.0) && is(13, b":") && is(16, b":");
+        if !shape {
             return None;
         }
-        Self::checked(text.parse().ok()?)
+        let small = |from: usize| i8::try_from(number(from, from + 2)?).ok();
+        let (seconds, leap) = match small(17)? {
+            60 if lenient => (59, true),
+            seconds => (seconds, false),
+        };
+        let rest = &text[19..];
+        let zone_at = rest.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ',')?;
+        let (fraction, zone) = rest.split_at(zone_at);
+        let nanos = if fraction.is_empty() { 0 } else { nanos_of(&fraction[1..])? };
+        let day = Date::new(number(0, 4)?, small(5)?, small(8)?).ok()?;
+        let nanos = if leap { 0 } else { nanos };
+        let time = Time::new(small(11)?, small(14)?, seconds, nanos).ok()?;
+        let offset = if zone.len() == 1 && zone.starts_with(letters.1) {
+            0
+        } else {
+            let at = text.len() - zone.len();
+            let (hours, minutes) = (number(at + 1, at + 3)?, number(at + 4, at + 6)?);
+            if zone.len() != 6 || !is(at, b"+-") || !is(at + 3, b":") || hours > 24 || minutes > 60
+            {
+                return None;
+            }
+            let seconds = i64::from(hours) * 3600 + i64::from(minutes) * 60;
+            if zone.starts_with('-') { -seconds } else { seconds }
+        };
+        Self::from_civil(DateTime::from_parts(day, time), offset)
     }
     /// Midnight of a day in UTC.
     pub(crate) fn parse_date(text: &str) -> Option<Self> {
-        let day: jiff::civil::Date = text.parse().ok()?;
-        Self::checked(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
+        let day: Date = text.parse().ok()?;
+        Self::from_civil(DateTime::from_parts(day, Time::midnight()), 0)
     }
     pub(crate) fn seconds(self) -> i64 {
-        self.0.as_second()
+        self.0.div_euclid(i128::from(SECOND)) as i64
     }
     pub(crate) fn plus(self, duration: Duration) -> Option<Self> {
-        let moved = self.0.checked_add(jiff::SignedDuration::from_nanos(duration.0)).ok()?;
-        Self::checked(moved)
+        Self::checked(self.0 + i128::from(duration.0))
     }
     pub(crate) fn since(self, other: Self) -> Option<Duration> {
-        let nanos = self.0.as_nanosecond().checked_sub(other.0.as_nanosecond())?;
-        i64::try_from(nanos).ok().map(Duration)
+        i64::try_from(self.0 - other.0).ok().map(Duration)
+    }
+    fn utc(self) -> DateTime {
+        // Every point in time has one: both reach from the year 1 to 9999.
+        EPOCH.saturating_add(SignedDuration::from_nanos_i128(self.0))
     }
     /// Civil time in a zone: UTC, `+02:00`, or a name such as `Europe/Berlin`.
-    pub(crate) fn civil(self, zone: &str) -> Option<jiff::civil::DateTime> {
-        let zone = match zone {
-            "" | "UTC" => TimeZone::UTC,
+    pub(crate) fn civil(self, zone: &str) -> Option<DateTime> {
+        let seconds = match zone {
+            "" | "UTC" => 0,
             text => match offset(text) {
-                Some(seconds) => TimeZone::fixed(jiff::tz::Offset::from_seconds(seconds).ok()?),
-                None => TimeZone::get(text).ok()?,
+                Some(seconds) => i64::from(seconds),
+                None => {
+                    let zone = TimeZone::get(text).ok()?;
+                    let time = jiff::Timestamp::from_second(self.seconds());
+                    // The last day that there is has the offset of the day before.
+                    let time = time.unwrap_or(jiff::Timestamp::MAX);
+                    i64::from(zone.to_offset(time).seconds())
+                }
             },
         };
-        Some(self.0.to_zoned(zone).datetime())
+        self.utc().checked_add(SignedDuration::from_secs(seconds)).ok()
     }
 }
 
+/// Nanoseconds of the digits behind a point; more than nine do not count.
+fn nanos_of(digits: &str) -> Option<i32> {
+    const DIGITS: usize = 9;
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    format!("{:0<DIGITS$}", &digits[..digits.len().min(DIGITS)]).parse().ok()
+}
+
+/// RFC 3339 in UTC, with as many digits behind the point as there are.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        write!(f, "{}Z", self.utc())
     }
 }
 

@@ -125,13 +125,16 @@ pub(crate) enum Key {
     /// The bits of a double that is no whole number.
     Fraction(u64),
     Text(Box<str>),
+    Null,
 }
 
 impl<'a> Made<'a> {
-    /// Adds an entry; false when there is one with this key already, or it can be no key.
+    /// Adds an entry; false when there is one with this key already. What no key can be looked up by
+    /// counts as an entry all the same.
     pub(crate) fn insert(&mut self, key: Value<'a>, value: Value<'a>) -> bool {
         let Some(name) = key.key() else {
-            return false;
+            self.entries.push((key, value));
+            return true;
         };
         if self.index.contains_key(&name) {
             return false;
@@ -205,7 +208,7 @@ impl<'a> Value<'a> {
                 Some(time) => Self::Timestamp(time),
                 None => return fail(format!("Invalid date formatted string {text}")),
             },
-            (DeclaredKind::DateTime, Json::String(text)) => match Timestamp::parse(text) {
+            (DeclaredKind::DateTime, Json::String(text)) => match Timestamp::parse_schema(text) {
                 Some(time) => Self::Timestamp(time),
                 None => return fail(format!("Invalid date-time formatted string {text}")),
             },
@@ -257,6 +260,7 @@ impl<'a> Value<'a> {
         /// Doubles up to here that have no fraction are whole numbers exactly.
         const WHOLE_MAX: f64 = 1e18;
         Some(match self {
+            Self::Null => Key::Null,
             Self::Bool(value) => Key::Bool(*value),
             Self::Int(value) => Key::Whole(i128::from(*value)),
             Self::Uint(value) => Key::Whole(i128::from(*value)),

@@ -4,7 +4,7 @@ use super::{Evaluator, named_type};
 use crate::ast::{Expr, Kind, operator};
 use crate::library;
 use crate::operators;
-use crate::value::{Outcome, Value, fail, no_such_overload};
+use crate::value::{List, Map, Outcome, Value, fail, no_such_overload};
 
 impl<'a> Evaluator<'a> {
     pub(super) fn select(
@@ -28,9 +28,10 @@ impl<'a> Evaluator<'a> {
             other => (other, false),
         };
         let Value::Map(map) = value else {
-            return match test {
-                true => Ok(Value::Bool(false)),
-                false => fail(format!("no such key: {field}")),
+            return match (value, test) {
+                (Value::List(_), _) => fail("unsupported index type 'string' in list"),
+                (_, true) => Ok(Value::Bool(false)),
+                (_, false) => fail(format!("no such key: {field}")),
             };
         };
         let found = map.field(field);
@@ -61,10 +62,12 @@ impl<'a> Evaluator<'a> {
             Value::Optional(Some(inner)) => (*inner).clone(),
             other => other,
         };
-        let Value::Map(map) = value else {
-            return no_such_overload();
+        let found = match value {
+            Value::Map(map) => map.field(field),
+            Value::List(_) => return fail("unsupported index type 'string' in list"),
+            _ => None,
         };
-        match map.field(field) {
+        match found {
             None => Ok(Value::Optional(None)),
             Some(value) => {
                 self.charge(1)?;
@@ -86,9 +89,23 @@ impl<'a> Evaluator<'a> {
             other => (other, false),
         };
         let found = match &value {
+            // The keys of what comes from outside are texts.
+            Value::Map(Map::Given { .. } | Map::Object { .. })
+                if !matches!(index, Value::Text(_)) =>
+            {
+                return no_such_overload();
+            }
             Value::Map(map) => map.get(&index),
             Value::List(list) => match operators::position(&index) {
+                Some(at) if matches!(list, List::Given { .. } if !matches!(index, Value::Int(_))) =>
+                {
+                    return fail(format!("unsupported index: {at}"));
+                }
                 Some(at) => usize::try_from(at).ok().and_then(|at| list.get(at)),
+                None if matches!(index, Value::Double(_)) => {
+                    let shown = library::text::display(&index);
+                    return fail(format!("unsupported index value {shown} in list"));
+                }
                 None => {
                     let kind = index.to_type();
                     return fail(format!("unsupported index type '{}' in list", kind.name()));

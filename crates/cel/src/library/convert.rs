@@ -33,7 +33,7 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
         ("bytes", Value::Text(text)) => Ok(Value::Bytes(text.as_bytes().into())),
         ("timestamp", Value::Text(text)) => match Timestamp::parse(text) {
             Some(time) => Ok(Value::Timestamp(time)),
-            None => fail(format!("type conversion error from 'string' to 'timestamp': {text:?}")),
+            None => fail("type conversion error from 'string' to 'google.protobuf.Timestamp'"),
         },
         ("timestamp", Value::Int(seconds)) => match Timestamp::from_seconds(*seconds) {
             Some(time) => Ok(Value::Timestamp(time)),
@@ -41,9 +41,12 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
         },
         ("duration", Value::Text(text)) => match Duration::parse(text) {
             Some(duration) => Ok(Value::Duration(duration)),
-            None => fail(format!("type conversion error from 'string' to 'duration': {text:?}")),
+            None => fail("type conversion error from 'string' to 'google.protobuf.Duration'"),
         },
-        ("duration", Value::Int(nanos)) => Ok(Value::Duration(Duration(*nanos))),
+        // Declared, but made by nothing.
+        ("duration", Value::Int(_)) => {
+            fail("type conversion error from 'int' to 'google.protobuf.Duration'")
+        }
         _ => return None,
     })
 }

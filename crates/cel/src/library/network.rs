@@ -1,8 +1,12 @@
 //! IP addresses and networks.
 
-use std::net::IpAddr;
+mod explain;
 
-use crate::value::{Outcome, Value, fail};
+use std::net::{IpAddr, Ipv6Addr};
+
+use self::explain::explain;
+use crate::library::text_format::quoted;
+use crate::value::{Outcome, Value, fail, no_such_overload};
 
 pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
     Some(Ok(match (function, args) {
@@ -43,7 +47,7 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
         }
         ("containsIP", [Value::Cidr(net, bits), Value::Text(text)]) => match address(text) {
             Ok(address) => Value::Bool(contains(*net, *bits, address)),
-            Err(error) => return Some(fail(error)),
+            Err(_) => return Some(no_such_overload()),
         },
         ("containsCIDR", [Value::Cidr(net, bits), Value::Cidr(other, length)]) => {
             Value::Bool(bits <= length && contains(*net, *bits, *other))
@@ -57,33 +61,52 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
 }
 
 fn address(text: &str) -> Result<IpAddr, String> {
-    let parsed: IpAddr = text.parse().map_err(|_| {
-        format!("IP Address {text:?} parse error during conversion from string: unable to parse IP")
-    })?;
-    refuse_mapped(parsed, "IP Address", text)
+    let Ok(address) = text.parse() else {
+        return Err(match text.split_once('%') {
+            Some((address, zone)) if !zone.is_empty() && address.parse::<Ipv6Addr>().is_ok() => {
+                format!("IP address {} with zone value is not allowed", quoted(text))
+            }
+            _ => format!(
+                "IP Address {} parse error during conversion from string: {}",
+                quoted(text),
+                explain(text)
+            ),
+        });
+    };
+    refuse_mapped(address, text)
 }
 
 /// Addresses of one family written as the other's are refused: they are read in two ways.
-fn refuse_mapped(address: IpAddr, what: &str, text: &str) -> Result<IpAddr, String> {
+fn refuse_mapped(address: IpAddr, text: &str) -> Result<IpAddr, String> {
     match address {
         IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => {
-            Err(format!("IPv4-mapped IPv6 address {text:?} is not allowed as {what}"))
+            Err(format!("IPv4-mapped IPv6 address {} is not allowed", quoted(text)))
         }
         address => Ok(address),
     }
 }
 
 fn network(text: &str) -> Result<(IpAddr, u8), String> {
-    let invalid = || format!("network address parse error during conversion from string: {text:?}");
-    let (address, bits) = text.split_once('/').ok_or_else(invalid)?;
-    let canonical = bits == "0" || !bits.starts_with('0');
-    let digits = canonical && bits.bytes().all(|byte| byte.is_ascii_digit());
-    let bits: u8 =
-        if digits { bits.parse().map_err(|_| invalid())? } else { return Err(invalid()) };
-    let address: IpAddr = address.parse().map_err(|_| invalid())?;
-    let address = refuse_mapped(address, "CIDR", text)?;
+    const FAILED: &str = "network address parse error during conversion from string: ";
+    let invalid = |why: &str| format!("{FAILED}{FAILED}netip.ParsePrefix({}): {why}", quoted(text));
+    let (address, bits) = text.rsplit_once('/').ok_or_else(|| invalid("no '/'"))?;
+    let address: IpAddr = match (address.parse(), address.split_once('%')) {
+        (Ok(address), _) => address,
+        (_, Some((address, zone))) if !zone.is_empty() && address.parse::<Ipv6Addr>().is_ok() => {
+            return Err(invalid("IPv6 zones cannot be present in a prefix"));
+        }
+        _ => return Err(invalid(&explain(address))),
+    };
+    let canonical = bits.len() < 2 || !bits.starts_with(['0', '+', '-']);
+    let bits = match bits.parse::<u64>() {
+        Ok(bits) if canonical && bits <= i64::MAX as u64 => bits,
+        _ => return Err(invalid(&format!("bad bits after slash: {}", quoted(bits)))),
+    };
     let most = if address.is_ipv4() { 32 } else { 128 };
-    if bits > most { Err(invalid()) } else { Ok((address, bits)) }
+    let bits = u8::try_from(bits).ok().filter(|bits| *bits <= most);
+    let bits = bits.ok_or_else(|| invalid("prefix length out of range"))?;
+    let address = refuse_mapped(address, text).map_err(|error| format!("{FAILED}{error}"))?;
+    Ok((address, bits))
 }
 
 fn masked(address: IpAddr, bits: u8) -> IpAddr {

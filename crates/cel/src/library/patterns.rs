@@ -42,7 +42,12 @@ fn compiled(
     evaluator.work.add((text.len() as u64).saturating_mul(10))?;
     match evaluator.pattern(pattern) {
         Ok(regex) => Ok(regex),
-        Err(error) => fail(format!("error parsing regexp: {error}")),
+        Err(error) => {
+            // Its last line says what is wrong.
+            let error = error.to_string();
+            let what = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+            fail(format!("error parsing regexp: {what}"))
+        }
     }
 }
 

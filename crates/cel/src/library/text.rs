@@ -89,9 +89,11 @@ fn count(text: &str) -> i64 {
 }
 
 fn index_of<'a>(text: &str, part: &str, from: i64) -> Outcome<'a> {
-    let byte = usize::try_from(from).ok().and_then(|index| byte_of(text, index));
-    let Some(byte) = byte else {
+    let Ok(start) = usize::try_from(from) else {
         return out_of_range(from);
+    };
+    let Some(byte) = byte_of(text, start) else {
+        return Ok(Value::Int(-1));
     };
     let found = text[byte..].find(part).map(|at| count(&text[..byte + at]));
     Ok(Value::Int(found.unwrap_or(-1)))

@@ -237,7 +237,7 @@ fn inner(value: &Value<'_>, out: &mut String, depth: usize) -> Result<(), Failur
 }
 
 /// A text in quotes, with what cannot be printed written as code.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

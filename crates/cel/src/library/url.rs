@@ -19,7 +19,8 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
         ("url", [Value::Text(text)]) => match Url::parse(text) {
             Some(url) => Value::Url(Rc::new(url)),
             None => {
-                let error = format!("parse {:?}: invalid URI for request", &**text);
+                let why = if text.is_empty() { "empty url" } else { "invalid URI for request" };
+                let error = format!("parse {:?}: {why}", &**text);
                 let prefix = "URL parse error during conversion from string";
                 return Some(fail(format!("{prefix}: {error}")));
             }
