@@ -149,11 +149,14 @@ fn maps(a: &Map<'_>, b: &Map<'_>, work: &mut Work, depth: usize) -> Result<bool,
         return Ok(false);
     }
     for key in keys {
-        let (Some(a), Some(b)) = (a.get(&key), b.get(&key)) else {
-            return Ok(false);
-        };
-        if !equal(&a?, &b?, work, depth + 1)? {
-            return Ok(false);
+        match (a.get(&key), b.get(&key)) {
+            (Some(a), Some(b)) => {
+                if !equal(&a?, &b?, work, depth + 1)? {
+                    return Ok(false);
+                }
+            }
+            (None, None) => {}
+            _ => return Ok(false),
         }
     }
     Ok(true)

@@ -95,7 +95,11 @@ impl Program {
         program.patterns = patterns;
         match failure {
             _ if !problems.is_empty() => Err(CompileError::new(source, problems)),
-            Some(error) => Err(CompileError::constant(source, error)),
+            Some(error) => {
+                let names = inputs.iter().map(|input| input.name);
+                let uses = names.filter(|name| program.uses(name)).collect();
+                Err(CompileError::constant(source, error, uses))
+            }
             None => Ok(program),
         }
     }

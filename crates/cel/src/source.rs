@@ -20,6 +20,8 @@ pub struct CompileError {
     problems: Vec<Problem>,
     /// What a constant part failed with, when nothing else is wrong.
     constant: Option<String>,
+    /// Inputs that the expression uses, as far as its types are right.
+    uses: Vec<&'static str>,
 }
 
 impl std::error::Error for CompileError {}
@@ -27,11 +29,15 @@ impl std::error::Error for CompileError {}
 impl CompileError {
     pub(crate) fn new(source: &str, mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.at);
-        Self { source: source.to_owned(), problems, constant: None }
+        Self { source: source.to_owned(), problems, constant: None, uses: Vec::new() }
     }
     /// A constant part has no value.
-    pub(crate) fn constant(source: &str, error: String) -> Self {
-        Self { source: source.to_owned(), problems: Vec::new(), constant: Some(error) }
+    pub(crate) fn constant(source: &str, error: String, uses: Vec<&'static str>) -> Self {
+        Self { source: source.to_owned(), problems: Vec::new(), constant: Some(error), uses }
+    }
+    /// Whether the expression uses the input, when that could be found out.
+    pub fn uses(&self, name: &str) -> bool {
+        self.uses.contains(&name)
     }
     /// The problems in the order of their places.
     pub fn problems(&self) -> &[Problem] {

@@ -357,7 +357,9 @@ impl<'a> Map<'a> {
         match self {
             Self::Object { fields, object } => {
                 let field = object.fields.get(name)?;
-                Some(Value::from_json(fields.get(&*field.name)?, &field.declared))
+                // A null is the same as a field that is not there.
+                let json = fields.get(&*field.name).filter(|json| !json.is_null())?;
+                Some(Value::from_json(json, &field.declared))
             }
             Self::Given { fields, declared } => Some(Value::from_json(fields.get(name)?, declared)),
             Self::Made(made) => made.get(&Key::Text(name.into())).cloned().map(Ok),

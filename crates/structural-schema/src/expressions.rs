@@ -12,13 +12,16 @@ pub(crate) use check::check;
 
 use std::sync::Arc;
 
-use cel::{Declared, Input, Program};
+use cel::{CompileError, Declared, Input, Program};
 use serde_json::{Map, Value};
 
 use crate::schema::{Additional, Id, Schema};
 
 /// What type errors call the type of the value that a rule is about.
 const SELF_TYPE: &str = "selfType";
+
+/// The value before an update.
+const OLD_SELF: &str = "oldSelf";
 
 /// Rules of all nodes of a schema.
 #[derive(Debug, Default)]
@@ -131,16 +134,21 @@ impl Rule {
         let inputs = [
             Input { name: "self", declared: declared.clone(), optional: false },
             Input {
-                name: "oldSelf",
+                name: OLD_SELF,
                 declared: declared.clone(),
                 optional: source.optional_old_self == Some(true),
             },
         ];
-        let program = compile(&source.rule, &inputs, &cel::Type::Bool);
-        let uses_old = program.as_ref().is_ok_and(|program| program.uses("oldSelf"));
+        let program = Program::compile(&source.rule, &inputs);
+        let uses_old = match &program {
+            Ok(program) => program.uses(OLD_SELF) && *program.result_type() == cel::Type::Bool,
+            Err(error) => error.uses(OLD_SELF),
+        };
+        let program = typed(program, &cel::Type::Bool);
         let expression = &source.message_expression;
         let message = (!expression.is_empty()).then(|| {
-            compile(expression, &inputs, &cel::Type::Text).map_err(|error| {
+            let program = Program::compile(expression, &inputs);
+            typed(program, &cel::Type::Text).map_err(|error| {
                 match error.strip_prefix("cel expression must") {
                     Some(_) => "messageExpression must evaluate to a string".to_owned(),
                     None => {
@@ -157,8 +165,9 @@ impl Rule {
     }
 }
 
-fn compile(source: &str, inputs: &[Input], wanted: &cel::Type) -> Result<Program, String> {
-    let program = Program::compile(source, inputs).map_err(|error| error.to_string())?;
+/// The program, when its result is of the wanted type; else why there is none.
+fn typed(program: Result<Program, CompileError>, wanted: &cel::Type) -> Result<Program, String> {
+    let program = program.map_err(|error| error.to_string())?;
     if program.result_type() == wanted {
         Ok(program)
     } else {

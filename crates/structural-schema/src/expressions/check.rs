@@ -167,16 +167,17 @@ impl Checker<'_> {
         }
         let message_field = format!("{path}.messageExpression");
         match &rule.message {
-            // Upstream does not multiply it: one object is told one message.
+            // An error of the rule hides what there is to say of it. Upstream does not multiply its cost:
+            // one object is told one message.
+            _ if rule.program.is_err() => {}
             Some(Ok(program)) => {
                 let cost = program.estimate().max;
                 self.cost("estimated messageExpression cost", &message_field, cost);
             }
-            // An error of the rule hides this one.
-            Some(Err(error)) if rule.program.is_ok() => {
+            Some(Err(error)) => {
                 self.causes.push(rule.source.refused(message_field, error));
             }
-            _ => {}
+            None => {}
         }
         match (rule.uses_old, &place.uncorrelated, rule.source.optional_old_self) {
             (true, Some(list), _) => {

@@ -1,0 +1,82 @@
+//! What a server says to one request, as far as both must say the same.
+
+use std::collections::BTreeSet;
+
+use e2e::http::Answer;
+use serde_json::Value;
+
+/// A code, its reason, and the causes.
+pub struct Verdict {
+    code: u16,
+    reason: String,
+    causes: BTreeSet<String>,
+}
+
+impl Verdict {
+    pub fn of(answer: &Answer) -> Self {
+        let body = answer.json();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let refused = !answer.status.is_success();
+        let causes = body["details"]["causes"].as_array().filter(|_| refused);
+        let causes = causes.into_iter().flatten().map(|cause| {
+            let message = settled(&text(&cause["message"]));
+            format!("{} {}: {message}", text(&cause["field"]), text(&cause["reason"]))
+        });
+        Self {
+            code: answer.status.as_u16(),
+            reason: if refused { text(&body["reason"]) } else { String::new() },
+            causes: causes.collect(),
+        }
+    }
+
+    pub fn is_accepted(&self) -> bool {
+        self.code < 300
+    }
+
+    /// What one says and the other does not.
+    pub fn differences(&self, ours: &Self) -> Vec<String> {
+        let mut differences = Vec::new();
+        if (self.code, &self.reason) != (ours.code, &ours.reason) {
+            differences
+                .push(format!("{} {} | {} {}", self.code, self.reason, ours.code, ours.reason));
+        }
+        let only = |a: &BTreeSet<String>, b: &BTreeSet<String>, mark: &str| {
+            a.difference(b).map(|cause| format!("{mark} {cause}")).collect::<Vec<_>>()
+        };
+        differences.extend(only(&self.causes, &ours.causes, "kube-apiserver:"));
+        differences.extend(only(&ours.causes, &self.causes, "drover:        "));
+        differences
+    }
+}
+
+/// After these, both may use words of their own: those of a parser generator, of Go's regular
+/// expressions, of Go's URLs.
+const OWN_WORDS_AFTER: [&str; 3] =
+    ["Syntax error", "error parsing regexp:", "URL parse error during conversion from string:"];
+/// What kube-apiserver's library of versions says of texts that are none, and what is said here.
+const NO_VERSION: [&str; 6] = [
+    "No Major.Minor.Patch elements found",
+    "Version string empty",
+    "Invalid character(s) found in ",
+    "must not contain leading zeroes",
+    "Invalid Semantic Version",
+    "is not a semantic version",
+];
+
+/// A message without what may differ. The name of a type ends with a number of kube-apiserver's own:
+/// `selfType123456.spec`.
+fn settled(message: &str) -> String {
+    const NAME: &str = "selfType";
+    if NO_VERSION.iter().any(|text| message.contains(text)) {
+        return "not a semantic version".to_owned();
+    }
+    let ends = OWN_WORDS_AFTER.iter().filter_map(|text| Some(message.find(text)? + text.len()));
+    let message = &message[..ends.min().unwrap_or(message.len())];
+    let mut parts = message.split(NAME);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str(NAME);
+        out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    out
+}
