@@ -486,6 +486,9 @@ async fn a_workload_is_scaled_through_its_subresource() {
     let after = deployments.get("d").await.unwrap();
     assert_eq!(after.data["spec"]["replicas"], 4);
     assert_eq!(after.metadata.generation, Some(2));
+    let patch = Patch::Strategic(json!({"spec": {"replicas": 2}}));
+    deployments.patch_scale("d", &PatchParams::default(), &patch).await.unwrap();
+    assert_eq!(deployments.get("d").await.unwrap().data["spec"]["replicas"], 2);
 }
 
 #[tokio::test]

@@ -127,11 +127,7 @@ async fn finalized(context: &Context<'_>, body: Value) -> Result<Value, Status> 
 pub async fn patch(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Object)?;
     let resource = context.resource.clone();
-    let offered: &[&str] = match resource.strategy.merge_keys() {
-        None => &[JSON_PATCH, MERGE_PATCH, APPLY_PATCH],
-        Some(_) => &[JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH],
-    };
-    let media = patch_media(context, offered)?;
+    let media = patch_media(context, &[APPLY_PATCH])?;
     if media == APPLY_PATCH {
         return apply(context, body, accepted).await;
     }
@@ -178,11 +174,15 @@ fn creation_refused(context: &Context<'_>) -> Option<Box<Status>> {
     authorize(context.authorizer, context.user, context.info, "create").err().map(Box::new)
 }
 
-/// The body's media type, when it is among those offered for a patch.
-fn patch_media<'a>(context: &Context<'_>, offered: &[&'a str]) -> Result<&'a str, Status> {
+/// The body's media type, when it is among those that the resource and its subresources offer for a
+/// patch, or among `more`.
+fn patch_media(context: &Context<'_>, more: &[&'static str]) -> Result<&'static str, Status> {
+    let strategic = context.resource.strategy.merge_keys().map(|_| STRATEGIC_MERGE_PATCH);
+    let common = [JSON_PATCH, MERGE_PATCH].into_iter().chain(strategic);
+    let offered: Vec<&'static str> = common.chain(more.iter().copied()).collect();
     let media = negotiate::content_type(&context.parts.headers).unwrap_or_default();
     let found = offered.iter().find(|offered| **offered == media);
-    found.copied().ok_or_else(|| Status::unsupported_media_type(offered))
+    found.copied().ok_or_else(|| Status::unsupported_media_type(&offered))
 }
 
 /// A decoded patch document.
@@ -240,8 +240,7 @@ pub async fn call_endpoint(
     let call = match context.info.verb {
         "get" => call("get", Value::Null),
         "patch" => {
-            let offered = &[JSON_PATCH, MERGE_PATCH];
-            let media = patch_media(context, offered)?;
+            let media = patch_media(context, &[])?;
             let (patch, _) = Patch::decode(media, &body.read().await?)?;
             let (_, mut value) = endpoint.call(call("patch", Value::Null)).await?;
             patch.apply(&mut value, &*context.resource.strategy)?;

@@ -179,7 +179,7 @@ fn request_body(scope: &Scope<'_>, verb: &str, body: &str) -> Option<Value> {
                 scope.sub.is_none_or(|sub| !matches!(sub.handler, SubresourceHandler::Endpoint(_)));
             let media = PLAIN_PATCHES
                 .into_iter()
-                .chain((is_stored && strategic).then_some(STRATEGIC_MERGE_PATCH))
+                .chain(strategic.then_some(STRATEGIC_MERGE_PATCH))
                 .chain(is_stored.then_some(APPLY_PATCH));
             let content: Map<String, Value> =
                 media.map(|media| (media.to_owned(), schema(&meta("Patch")))).collect();
