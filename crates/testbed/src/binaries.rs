@@ -28,6 +28,8 @@ pub enum Program {
     Helm,
     /// What typed Go clients do.
     GoClient,
+    /// What programs with the Python client do.
+    PythonClient,
     /// Holds namespaces.
     Pause,
     /// The container runtime.
@@ -58,6 +60,7 @@ impl Program {
             Self::Kubectl => "kubectl",
             Self::Helm => "helm",
             Self::GoClient => "go-client",
+            Self::PythonClient => "python-client",
             Self::Pause => "pause",
             Self::Containerd => "containerd",
             Self::Ctr => "ctr",

@@ -1,0 +1,59 @@
+//! The published Kubernetes client for Python, with the program of ours that uses it, unpacked below
+//! target/deps. Nothing is installed, and what comes is fixed by hashes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use super::{forget_others, link};
+use crate::{fingerprint, process};
+
+const NAME: &str = "python-client";
+const PROGRAM: &str = "client.py";
+/// What to do when it cannot be had.
+const OTHERWISE: &str = "tests with the Python client need Python 3.11 or newer and its pip; on Debian \
+    `apt-get install python3-pip`. Another version may need its hash of PyYAML in \
+    testbed/python-client/requirements.txt";
+/// Finds everything from where it lies, so that a copy of target/deps works too.
+const STARTER: &str = "#!/bin/sh\nhere=$(dirname \"$(readlink -f \"$0\")\")\n\
+    PYTHONPATH=\"$here/packages\" exec python3 \"$here/client.py\" \"$@\"\n";
+
+/// `testbed` is the folder of the sources.
+pub fn provide(testbed: &Path, deps: &Path) -> Result<()> {
+    let source = testbed.join(NAME);
+    let builds = deps.join(NAME);
+    let build = builds.join(fingerprint::of(&source, &[], STARTER)?);
+    if !build.is_dir() {
+        bring(&source, &build).context(OTHERWISE)?;
+        forget_others(&builds, &build)?;
+    }
+    link(deps, NAME, &build.join(NAME))
+}
+
+fn bring(source: &Path, build: &Path) -> Result<()> {
+    let start = Instant::now();
+    let unfinished = build.with_extension("unfinished");
+    // Packages of an attempt that failed would be left as they are.
+    let _ = fs::remove_dir_all(&unfinished);
+    fs::create_dir_all(&unfinished)?;
+    eprintln!("bringing the Python client (once; 50 MB)");
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        .args(["--root-user-action=ignore", "--require-hashes", "--no-deps"])
+        .args(["--only-binary", ":all:", "--no-compile", "--target"])
+        .arg(unfinished.join("packages"))
+        .arg("--requirement")
+        .arg(source.join("requirements.txt"));
+    process::succeed(&mut pip)?;
+    fs::copy(source.join(PROGRAM), unfinished.join(PROGRAM))?;
+    let starter = unfinished.join(NAME);
+    fs::write(&starter, STARTER)?;
+    fs::set_permissions(&starter, fs::Permissions::from_mode(0o755))?;
+    fs::rename(&unfinished, build).context("cannot put the finished folder in place")?;
+    eprintln!("  {NAME}: {}", process::length(start.elapsed()));
+    Ok(())
+}
