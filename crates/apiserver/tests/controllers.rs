@@ -331,6 +331,22 @@ async fn foreground_deletion_waits_for_what_blocks_it() {
 }
 
 #[tokio::test]
+async fn a_dependant_of_two_outlives_the_owner_that_waits_for_it() {
+    let world = World::start().await;
+    let maps = world.maps("default");
+    let leaving = world.map("default", "leaving", json!({})).await;
+    let staying = world.map("default", "staying", json!({})).await;
+    world.map("default", "shared", owned_by(&[(&leaving, true), (&staying, true)])).await;
+    maps.delete("leaving", &DeleteParams::foreground()).await.unwrap();
+    until_gone(&maps, "leaving").await;
+    let shared = maps.get("shared").await.unwrap();
+    let owners = shared.metadata.owner_references.unwrap_or_default();
+    assert_eq!(owners.len(), 1);
+    assert_eq!(Some(&owners[0].uid), staying.metadata.uid.as_ref());
+    assert_eq!(shared.metadata.deletion_timestamp, None);
+}
+
+#[tokio::test]
 async fn orphans_lose_the_reference_before_their_owner_goes() {
     let world = World::start().await;
     let maps = world.maps("default");

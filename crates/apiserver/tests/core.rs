@@ -4,6 +4,8 @@
 
 #[path = "core/apply.rs"]
 mod apply;
+#[path = "core/compaction.rs"]
+mod compaction;
 #[path = "core/custom_resources.rs"]
 mod custom_resources;
 #[path = "core/protobuf.rs"]
@@ -105,14 +107,20 @@ fn config_maps() -> Resource {
 
 struct World {
     server: ApiServer,
-    _folder: tempfile::TempDir,
+    storage: Arc<EmbeddedStorage>,
+    folder: tempfile::TempDir,
 }
 
 impl World {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
-        let registry = Registry::start(storage).await.unwrap();
+        Self::on(storage, folder).await
+    }
+
+    /// A server that comes up on what is stored.
+    async fn on(storage: Arc<EmbeddedStorage>, folder: tempfile::TempDir) -> Self {
+        let registry = Registry::start(storage.clone()).await.unwrap();
         registry.install(vec![config_maps()]).await.unwrap();
         let server = ApiServer::new(apiserver::server::Parts {
             registry,
@@ -120,7 +128,7 @@ impl World {
             authorizer: Arc::new(MastersOnly),
             git_version: "v1.36.3".to_owned(),
         });
-        Self { server, _folder: folder }
+        Self { server, storage, folder }
     }
 
     fn api(&self) -> Api<ConfigMap> {

@@ -5,13 +5,14 @@ use apiserver::attributes::GROUP_MASTERS;
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use serde_json::Value;
+use storage::Storage;
 
 use super::{World, config_map};
 
-const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
+pub const COLLECTION: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Status and body of a request of an administrator.
-async fn ask(world: &World, method: Method, path: &str, accept: &str) -> (u16, Value) {
+/// Status and body of a request of an administrator; the text of what is no single JSON document.
+pub async fn ask(world: &World, method: Method, path: &str, accept: &str) -> (u16, Value) {
     let body = serde_json::to_string(&config_map("a", "1")).unwrap();
     let body = if method == Method::GET { String::new() } else { body };
     let mut request = Request::builder()
@@ -25,7 +26,8 @@ async fn ask(world: &World, method: Method, path: &str, accept: &str) -> (u16, V
     let response = world.server.handle(request).await;
     let status = response.status().as_u16();
     let bytes = response.into_body().collect().await.unwrap().to_bytes();
-    (status, serde_json::from_slice(&bytes).unwrap_or_default())
+    let text = String::from_utf8_lossy(&bytes);
+    (status, serde_json::from_str(&text).unwrap_or_else(|_| text.into()))
 }
 
 #[tokio::test]
@@ -84,4 +86,20 @@ async fn options_that_no_watch_has_are_refused_by_all_their_faults() {
         assert_eq!(status, 422, "{options}: {body}");
         assert_eq!(body["details"]["causes"].as_array().map(Vec::len), Some(causes), "{options}");
     }
+}
+
+#[tokio::test]
+async fn bookmarks_follow_the_whole_store() {
+    let world = World::start().await;
+    assert_eq!(ask(&world, Method::POST, COLLECTION, "application/json").await.0, 201);
+    let (_, list) = ask(&world, Method::GET, COLLECTION, "application/json").await;
+    let began = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let elsewhere = COLLECTION.replace("default", "elsewhere");
+    assert_eq!(ask(&world, Method::POST, &elsewhere, "application/json").await.0, 201);
+    let newest = world.storage.revision().await.unwrap().to_string();
+    let options = "watch=1&allowWatchBookmarks=true&timeoutSeconds=3";
+    let path = format!("{COLLECTION}?{options}&resourceVersion={began}");
+    let (status, event) = ask(&world, Method::GET, &path, "application/json").await;
+    assert_eq!((status, &event["type"]), (200, &"BOOKMARK".into()), "{event}");
+    assert_eq!(event["object"]["metadata"], serde_json::json!({"resourceVersion": newest}));
 }
