@@ -154,6 +154,12 @@ impl Client {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
+    /// Shows nothing.
+    #[must_use]
+    pub fn anonymous(&self) -> Self {
+        Self { certificate: None, token: None, ..self.clone() }
+    }
+
     /// Speaks `protocol` from now on.
     #[must_use]
     pub fn over(&self, protocol: Protocol) -> Self {

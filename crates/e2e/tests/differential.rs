@@ -6,10 +6,16 @@
 mod alike;
 #[path = "differential/kinds.rs"]
 mod kinds;
+#[path = "differential/recorded.rs"]
+mod recorded;
+#[path = "differential/recorded_known.rs"]
+mod recorded_known;
 #[path = "differential/side.rs"]
 mod side;
 #[path = "differential/stream.rs"]
 mod stream;
+#[path = "differential/words.rs"]
+mod words;
 
 use std::time::{Duration, Instant};
 
@@ -19,6 +25,7 @@ use testbed::{Program, RealCluster};
 
 use crate::side::Side;
 use crate::stream::{NAMESPACES, Stream};
+use crate::words::Words;
 
 const STEPS: usize = 10_000;
 /// The same in every run but the long ones, so that a failure is nobody else's.
@@ -64,15 +71,15 @@ fn compare(seed: u64) {
         let (one, other) = (real.send(&step).unwrap(), ours.send(&step).unwrap());
         if alike::may_be_stale(&step, &one, &other) {
             // What one side shows of the past, the other need not have seen.
-            real.forget_way_on();
-            ours.forget_way_on();
+            real.words.forget_way_on();
+            ours.words.forget_way_on();
             continue;
         }
-        let one_body = real.share(&step.path, &one.body);
-        let other_body = ours.share(&step.path, &other.body);
-        if Side::has_more(&one_body) != Side::has_more(&other_body) {
-            real.forget_way_on();
-            ours.forget_way_on();
+        let one_body = real.words.share(&step.path, &one.body);
+        let other_body = ours.words.share(&step.path, &other.body);
+        if Words::has_more(&one_body) != Words::has_more(&other_body) {
+            real.words.forget_way_on();
+            ours.words.forget_way_on();
         }
         let differences = alike::differences(&step, (&one, &one_body), (&other, &other_body));
         if differences.is_empty() {

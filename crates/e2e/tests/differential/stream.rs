@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{Map, Value, json};
 
 use crate::kinds::{KINDS, Kind};
-use crate::side::in_namespace;
+use crate::words::in_namespace;
 
 /// Both exist on both sides; the third nowhere.
 pub const NAMESPACES: [&str; 2] = ["left", "right"];
@@ -19,7 +19,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const MANAGERS: [&str; 4] = ["alpha", "beta", "gamma", "kubectl"];
 const BAD_NAMES: [&str; 4] = ["Upper", "a_b", "-a", "a..b"];
 
-/// One request; what each server calls its own stands in marks (see `side`).
+/// One request; what each server calls its own stands in marks (see `words`).
 pub struct Step {
     pub method: &'static str,
     pub path: String,

@@ -1,0 +1,280 @@
+//! What is known to differ in the answers to recorded requests, and why; and the count of all that was seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// Ours differs from today's kube-apiserver: how the request's id begins, what the difference contains, and why.
+const KNOWN: [(&str, &str, &str); 96] = [
+    ("W22-tinytimeout", "status 504", "within a microsecond this server may be done"),
+    ("W22-write-timeout", "status 504", "within a microsecond this server may be done"),
+    ("W22-", "header content-type", "a deadline is told by a whole Status"),
+    ("W22-", ".details", "a deadline is told by a whole Status"),
+    ("W22-", ".kind", "a deadline is told by a whole Status"),
+    ("W22-", ".apiVersion", "a deadline is told by a whole Status"),
+    ("W6-proto-", ".message", "what is wrong with the bytes is told in other words"),
+    ("W11-cbor-apply", ".details", "415 of a patch without empty details"),
+    ("P1-", ".details", "415 of a patch without empty details"),
+    ("W19-warn", "header warning", "long warnings are not cut"),
+    ("W25-microtime", ".message", "which fault of several is told"),
+    ("W2-legacy-watch-item", "", "the old watch path of one object shows its collection"),
+    ("W4-yaml-cr", "status", "YAML 1.2, where 'y' is a text"),
+    ("W20-depth", "", "nesting ends at 128"),
+    ("D1-", "", "only what is offered is listed"),
+    ("D3-", "", "only what is offered is listed"),
+    ("D6-", ".items", "only what is offered is listed"),
+    ("D6-", ".groups", "only what is offered is listed"),
+    ("D-", "", "only what is offered is listed"),
+    ("D10-", ".paths", "only what is offered is listed"),
+    ("D11-", "", "names its own compiler and commit"),
+    ("Q1-anon-version", "", "names its own compiler and commit"),
+    ("D7-", "", "APIServices are not offered"),
+    ("D9-", "deletecollection", "verbs of a definition that ends"),
+    ("Y", "", "APIServices are not offered"),
+    ("S4-apiservices", "", "APIServices are not offered"),
+    ("S4-certificatesigningrequests", "", "certificate requests are not offered"),
+    ("14.1-csr", "", "certificate requests are not offered"),
+    ("V2-put-missing-APIService", "", "APIServices are not offered"),
+    ("V3-put-norv-APIService", "", "APIServices are not offered"),
+    ("V11-delete-APIService", "", "APIServices are not offered"),
+    ("V2-put-missing-FlowSchema", "", "priority and fairness is not offered"),
+    ("V3-put-norv-FlowSchema", "", "priority and fairness is not offered"),
+    ("V11-delete-FlowSchema", "", "priority and fairness is not offered"),
+    ("K5-", "", "documents of OIDC discovery are not offered"),
+    ("O", "", "schemas name what is offered, in JSON"),
+    ("Q1/", "", "this server has checks of its own"),
+    ("Q3-", "", "metrics are not offered"),
+    ("L11-all", "remainingItemCount", "each has configuration of its own"),
+    ("M9-ct-put", ".details.causes", "which faults of several are told"),
+    ("M11-owner-dup", "", "repeated owners stay"),
+    ("M3-gencollision", ".details.name", "a generated name"),
+    ("M4-badgen", "", "a generated name"),
+    ("F1-", "", "doubled fields are told before unknown ones"),
+    ("F2-strict-smp", "", "the patched object is shown as JSON"),
+    ("F3-yaml-dup", ".message", "what is wrong with the YAML"),
+    ("V12-precond-rv", ".message", "the versions of each"),
+    ("V3-put-norv-Pod", ".details.causes", "the fields that differ are not shown"),
+    ("V3-put-norv-EndpointSlice", ".metadata.generation", "labels of slices are not counted"),
+    ("V11-delete-Pod", ".metadata", "an unbound pod is shown as it was"),
+    ("V13-pod-delete", ".metadata", "an unbound pod is shown as it was"),
+    ("V3-put-norv-Persistent", ".status", "no controller of volumes"),
+    ("V11-delete-Persistent", ".status", "no controller of volumes"),
+    ("V3-put-norv-", ".status", "when a controller has come by"),
+    ("V11-delete-", ".status", "when a controller has come by"),
+    ("V3-put-norv-Deployment", ".metadata", "when a controller has come by"),
+    ("P5-smp-", ".status", "when a controller has come by"),
+    ("P5-smp-", ".metadata", "when a controller has come by"),
+    ("V11-delete-Job", "", "the warning about pods, and names of the job's own"),
+    ("V11-delete-CustomResourceDefinition", ".metadata", "deletion counts as a change"),
+    ("C7-", ".metadata", "deletion counts as a change"),
+    ("C7-", ".status", "the end is told at once"),
+    ("V2-put-missing-Z", "", "a definition without instances is gone at once"),
+    ("V3-put-norv-Z", "", "a definition without instances is gone at once"),
+    ("V11-delete-Z", "", "a definition without instances is gone at once"),
+    ("V14-", "", "pods on nodes that are not there are removed"),
+    ("P8-mgr-nonprint", ".message", "quoted as JSON"),
+    ("C1-create", ".status.conditions", "no conditions are an empty list"),
+    ("C4-conflict", ".status.conditions", "no conditions are an empty list"),
+    ("C1-twostorage", "", "the whole definition in the words of Go"),
+    ("E8-", "", "what is wrong with a rule is told in other words"),
+    ("T11-", "", "each has names of its own; the administrator here has a token"),
+    ("T5-xremote", "", "each has names of its own"),
+    ("K1-", ".status", "a token"),
+    ("T6-denied", "", "refused in terms of the verb 'impersonate'"),
+    ("B7-bind", ".message", "the rules of the role, in another order"),
+    ("B9-", "", "roles of what is offered"),
+    ("B12-rules", "", "in another order"),
+    ("14.1-secret-docker", ".message", "quoted as JSON"),
+    ("14.1-svc-clusterip-change", "", "named as the field that was changed"),
+    ("C7-gone", "", "when a controller has come by"),
+    ("V13-pod-delete", ".status", "nothing schedules pods"),
+    ("V2-put-missing-CSIDriver", "", "drivers of volumes are not offered"),
+    ("V3-put-norv-CSIDriver", "", "drivers of volumes are not offered"),
+    ("V11-delete-CSIDriver", "", "drivers of volumes are not offered"),
+    ("K2-deleted-sa", "status", "a token ends with its account at once"),
+    ("Z3-", ".details.group", "named with its group"),
+    ("N3-", "", "when a controller has come by"),
+    ("N5-", "", "when a controller has come by"),
+    ("N8-", "", "where the server is, and endpoints"),
+    ("N9-", ".metadata", "labels that the body leaves out stay"),
+    ("X11-watchlist", "", "the object of a setup may come first"),
+    ("X9-bookmark", "", "begins where the list did"),
+    ("W25-zerotime", "", "no front proxy is configured"),
+    ("K-sa-cluster", "", "controllers have no accounts here"),
+    ("X17-", "", "when a controller has come by"),
+];
+
+/// What is not here yet: how the ids of requests begin that show it, and what it is.
+const NOT_YET: [(&str, &str); 8] = [
+    ("H", "admission by webhooks and policies"),
+    ("V2-put-missing-Mutating", "admission by webhooks and policies"),
+    ("V2-put-missing-Validating", "admission by webhooks and policies"),
+    ("V3-put-norv-Mutating", "admission by webhooks and policies"),
+    ("V3-put-norv-Validating", "admission by webhooks and policies"),
+    ("V11-delete-Mutating", "admission by webhooks and policies"),
+    ("V11-delete-Validating", "admission by webhooks and policies"),
+    ("Q7-", "charging of quotas"),
+];
+
+/// Today's kube-apiserver differs from the recorded one: how the request's id begins, and why.
+const DRIFTED: [(&str, &str); 26] = [
+    ("W12-table", "the namespace had one object more"),
+    ("W12-poml", "the namespace had one object more"),
+    ("L1-", "the namespace had one object more"),
+    ("L6-", "the namespace had one object more"),
+    ("L7-", "the namespace had one object more"),
+    ("L9-", "the namespace had one object more"),
+    ("L10-", "the namespace had one object more"),
+    ("D3-proto", "the list of groups is longer"),
+    ("L3-future", "the store could not report progress"),
+    ("W12-pom-watchlist", "the store could not report progress"),
+    ("W15-table", "somebody wrote during the watch, or the store could not report progress"),
+    ("C7-", "when a controller has come by"),
+    ("P5-", "when a controller has come by"),
+    ("V3-put-norv-", "when a controller has come by"),
+    ("V11-delete-", "when a controller has come by"),
+    ("X1-rvN", "somebody wrote before the watch"),
+    ("X9-", "the watch begins elsewhere"),
+    ("X11-", "somebody wrote during the watch, or the store could not report progress"),
+    ("X18-", "somebody wrote before the watch, or the store could not report progress"),
+    ("B12-", "in another order"),
+    ("C4-", "names of roles and times"),
+    ("H15-", "a policy holds some moments after it was made"),
+    ("N1-list", "other namespaces"),
+    ("N3-", "when a controller has come by"),
+    ("N5-", "when a controller has come by"),
+    ("Z3-", "ages of events, and when they end"),
+];
+
+/// What is made before these requests, this server refuses: why stands in the tables above.
+const REFUSED: [&str; 10] = [
+    "A6-ancient",
+    "H15-vap-deny",
+    "Q7-quota",
+    "V3-put-norv-APIService",
+    "V3-put-norv-CSIDriver",
+    "V3-put-norv-FlowSchema",
+    "V3-put-norv-MutatingWebhookConfiguration",
+    "V3-put-norv-ValidatingAdmissionPolicy",
+    "V3-put-norv-ValidatingAdmissionPolicyBinding",
+    "V3-put-norv-ValidatingWebhookConfiguration",
+];
+
+pub fn is_refused_here(before: &str) -> bool {
+    REFUSED.contains(&before)
+}
+
+/// What became of every recorded request.
+#[derive(Default)]
+pub struct Tally {
+    as_recorded: usize,
+    as_today: BTreeMap<&'static str, usize>,
+    known: BTreeMap<&'static str, usize>,
+    not_yet: BTreeMap<&'static str, usize>,
+    lost: BTreeMap<String, Vec<String>>,
+    untold: usize,
+    unexplained: usize,
+    /// Lines of [`KNOWN`].
+    used: BTreeSet<usize>,
+}
+
+impl Tally {
+    /// Counts a request that cannot be made again.
+    pub fn lost(&mut self, id: &str, reason: &str) {
+        self.lost.entry(reason.to_owned()).or_default().push(id.to_owned());
+    }
+
+    /// Counts an answer whose body the recording does not have whole, or in bytes that name its own objects.
+    pub fn untold(&mut self) {
+        self.untold += 1;
+    }
+
+    /// Counts an answer. `between`: how ours differs from today's kube-apiserver; `drift`: how today's differs from the
+    /// recorded one; `since`: how ours does. Says what nothing explains.
+    pub fn judge(
+        &mut self,
+        id: &str,
+        between: &[String],
+        drift: &[String],
+        since: &[String],
+    ) -> Option<String> {
+        let mut reason = None;
+        let unknown: Vec<&String> = between
+            .iter()
+            .filter(|difference| {
+                let known = KNOWN.iter().position(|(begins, contains, _)| {
+                    id.starts_with(begins) && difference.contains(contains)
+                });
+                if let Some(known) = known {
+                    self.used.insert(known);
+                    reason = Some(KNOWN[known].2);
+                }
+                known.is_none()
+            })
+            .collect();
+        if !unknown.is_empty()
+            && let Some((_, missing)) = NOT_YET.iter().find(|(begins, _)| id.starts_with(begins))
+        {
+            *self.not_yet.entry(missing).or_default() += 1;
+            return None;
+        }
+        if !unknown.is_empty() {
+            self.unexplained += 1;
+            let unknown: Vec<&str> = unknown.into_iter().map(String::as_str).collect();
+            return Some(unknown.join("\n    "));
+        }
+        if let Some(reason) = reason {
+            *self.known.entry(reason).or_default() += 1;
+            return None;
+        }
+        if since.is_empty() {
+            self.as_recorded += 1;
+            return None;
+        }
+        match DRIFTED.iter().find(|(begins, _)| id.starts_with(begins)) {
+            Some((_, reason)) => {
+                *self.as_today.entry(reason).or_default() += 1;
+                None
+            }
+            None => {
+                self.unexplained += 1;
+                Some(format!("(recorded | kube-apiserver of today) {}", drift.join("\n    ")))
+            }
+        }
+    }
+
+    pub fn total(&self) -> usize {
+        let lost: usize = self.lost.values().map(Vec::len).sum();
+        let told = self.as_today.values().chain(self.known.values()).chain(self.not_yet.values());
+        let told: usize = told.sum();
+        self.as_recorded + told + lost + self.unexplained
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} as recorded", self.as_recorded)?;
+        writeln!(
+            f,
+            "{} of all by status and headers alone: no whole body is recorded",
+            self.untold
+        )?;
+        for (reason, count) in &self.as_today {
+            writeln!(f, "{count} as kube-apiserver answers today: {reason}")?;
+        }
+        for (reason, count) in &self.known {
+            writeln!(f, "{count} differ, known: {reason}")?;
+        }
+        for (missing, count) in &self.not_yet {
+            writeln!(f, "{count} differ, not here yet: {missing}")?;
+        }
+        for (reason, ids) in &self.lost {
+            writeln!(f, "{} cannot be made again: {reason}: {}", ids.len(), ids.join(", "))?;
+        }
+        for (index, (begins, contains, _)) in KNOWN.iter().enumerate() {
+            if !self.used.contains(&index) {
+                writeln!(f, "not needed this time: {begins:?}, {contains:?}")?;
+            }
+        }
+        write!(f, "{} unexplained", self.unexplained)
+    }
+}
