@@ -1,0 +1,18 @@
+//! Waits for a state by asking for it, with a deadline.
+
+use std::time::Duration;
+
+/// For what must come true.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Looks again and again until `holds` is true.
+pub async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    let reached = async {
+        while !holds().await {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, reached).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
