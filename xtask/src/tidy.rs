@@ -3,6 +3,7 @@
 //! A rule is a function from a [`Tree`] to complaints; [`CHECKS`] lists them. Each is proven by a
 //! folder in `xtask/fixtures/tidy` that breaks exactly that rule.
 
+mod compatibility;
 mod conditions;
 mod floors;
 mod manners;
@@ -28,12 +29,13 @@ const PLAIN: [&str; 3] = [".ci/run", ".gitignore", "Dockerfile"];
 
 type Check = fn(&Tree) -> Result<Vec<Complaint>>;
 
-const CHECKS: [(&str, Check); 5] = [
+const CHECKS: [(&str, Check); 6] = [
     ("floors", floors::check),
     ("conditions", conditions::check),
     ("manners", manners::check),
     ("words", words::check),
     ("papers", papers::check),
+    ("compatibility", compatibility::check),
 ];
 
 pub fn run() -> Result<()> {

@@ -52,6 +52,7 @@ fixtures! {
     an_ignored_test_is_refused => "ignored-test";
     a_sleeping_test_is_refused => "sleeping-test";
     a_command_that_does_not_exist_is_refused => "unknown-command";
+    a_table_of_compatibility_that_is_not_so_is_refused => "compatibility";
 }
 
 #[test]
