@@ -204,7 +204,7 @@ async fn a_full_file_refuses_writes_serves_reads_and_recovers() {
 async fn leases_and_events_that_come_and_go_leave_no_long_file() {
     const LEASES: usize = 20;
     const EVENTS: usize = 300;
-    const ROUNDS: i64 = 12;
+    const ROUNDS: i64 = 20;
     let dir = dir();
     let clock = HandClock::at(1_000_000);
     let config =
@@ -233,9 +233,9 @@ async fn leases_and_events_that_come_and_go_leave_no_long_file() {
         .await;
         sizes.push(file_size(&dir));
     }
-    // The leases, 300 events, and 500 revisions of history, each a page; 3,840 values were written.
-    assert!(sizes.iter().all(|size| *size < 1400 * 4096), "{sizes:?}");
-    assert!(sizes[11] <= sizes[5] + 64 * 4096, "{sizes:?}");
+    // The leases, 300 events and 500 revisions of history, each a page, and what a step of
+    // compaction may be behind; 6,400 values were written.
+    assert!(sizes.iter().all(|size| *size < 1200 * 4096), "{sizes:?}");
 }
 
 #[tokio::test]
