@@ -7,6 +7,7 @@
 
 mod apply;
 mod checkpoint;
+mod checksum;
 mod error;
 mod file;
 mod history;

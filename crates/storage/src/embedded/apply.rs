@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 
+use super::checksum::{self, Stored};
 use crate::{Event, Expect, KeyValue, Revision};
 
 /// Result of one write: what changed, or what was found instead of the expected.
@@ -34,11 +35,12 @@ impl<'c> Statements<'c> {
         Ok(Self {
             // A lost value must not make its key undeletable, so the join is an outer one.
             find: connection.prepare_cached(
-                "SELECT l.revision, l.create_revision, l.deadline, d.value
+                "SELECT l.revision, l.create_revision, l.deadline, d.value, d.checksum
                  FROM live l LEFT JOIN data d ON d.revision = l.revision WHERE l.key = ?1",
             )?,
-            insert_data: connection
-                .prepare_cached("INSERT INTO data (revision, value) VALUES (?1, ?2)")?,
+            insert_data: connection.prepare_cached(
+                "INSERT INTO data (revision, value, checksum) VALUES (?1, ?2, ?3)",
+            )?,
             insert_change: connection.prepare_cached(
                 "INSERT INTO changes (revision, key, create_revision, prev_revision, deleted)
                  VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -95,7 +97,6 @@ impl<'c> Statements<'c> {
                 None
             }
         };
-        self.insert_data.execute(params![row, &value[..]])?;
         let create_revision = previous.as_ref().map_or(revision, |state| state.create_revision);
         let prev_revision = previous.as_ref().map_or(0, |state| state.mod_revision);
         self.insert_change.execute(params![
@@ -111,6 +112,7 @@ impl<'c> Statements<'c> {
             create_revision,
             mod_revision: revision,
         };
+        self.insert_data.execute(params![row, &value[..], checksum::of(&current)])?;
         Ok(Ok(Event { revision, key: Arc::clone(key), previous, current: Some(current) }))
     }
 
@@ -140,16 +142,13 @@ impl<'c> Statements<'c> {
 
     fn find(&mut self, key: &Arc<str>) -> rusqlite::Result<Option<Found>> {
         let found = self.find.query_row(params![key], |row| {
-            let value = match row.get_ref(3)?.as_blob_or_null()? {
-                Some(value) => Bytes::copy_from_slice(value),
-                None => Bytes::new(),
-            };
             let state = KeyValue {
                 key: Arc::clone(key),
-                value,
+                value: Bytes::new(),
                 create_revision: row.get::<_, i64>(1)? as Revision,
                 mod_revision: row.get::<_, i64>(0)? as Revision,
             };
+            let state = Stored::read(row, 3, 4, state)?.or_empty();
             Ok(Found { state, deadline: row.get(2)? })
         });
         found.optional()

@@ -4,6 +4,10 @@ use rusqlite::ErrorCode;
 
 use crate::StorageError;
 
+/// What a damaged file means to the operator.
+pub(super) const DAMAGED: &str =
+    "the storage file is damaged; stop the server and restore its data directory from a backup";
+
 /// An engine failure that can be told to every write of a batch.
 #[derive(Clone, Debug)]
 pub(super) enum Failure {
@@ -16,17 +20,13 @@ pub(super) enum Failure {
 impl Failure {
     /// A failure before the commit was begun: nothing was written.
     pub(super) fn before_commit(error: &rusqlite::Error) -> Self {
-        if is_full(error) { Self::Full(error.to_string()) } else { Self::Failed(error.to_string()) }
+        if is_full(error) { Self::Full(error.to_string()) } else { Self::Failed(told(error)) }
     }
 
     /// A failure of the commit itself. Without space its last frame was not written, so it did not
     /// happen; after any other error (a failed fsync) recovery may still find it.
     pub(super) fn in_commit(error: &rusqlite::Error) -> Self {
-        if is_full(error) {
-            Self::Full(error.to_string())
-        } else {
-            Self::Unknown(error.to_string())
-        }
+        if is_full(error) { Self::Full(error.to_string()) } else { Self::Unknown(told(error)) }
     }
 }
 
@@ -44,6 +44,22 @@ impl From<rusqlite::Error> for StorageError {
     fn from(error: rusqlite::Error) -> Self {
         Failure::before_commit(&error).into()
     }
+}
+
+/// The words, with what to do when the file is damaged.
+pub(super) fn told(error: &rusqlite::Error) -> String {
+    let damaged = match error {
+        // The tables have no such content.
+        rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::Utf8Error(..) => true,
+        error => matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+        ),
+    };
+    if damaged { format!("{error}: {DAMAGED}") } else { error.to_string() }
 }
 
 pub(super) fn is_full(error: &rusqlite::Error) -> bool {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::EmbeddedConfig;
-use super::error::is_full;
+use super::error::{DAMAGED, is_full, told};
 use crate::StorageError;
 
 /// Name of the database inside a data directory.
@@ -35,7 +35,8 @@ const STATEMENTS_CACHED: usize = 32;
 /// - `live`: the newest state of each key that exists. `deadline` in milliseconds since 1970, or
 ///   null.
 /// - `changes`: every commit above the compaction point, in order.
-/// - `data`: values by the revision that wrote them, live or still within history.
+/// - `data`: values by the revision that wrote them, live or still within history. `checksum` is of
+///   the whole state (see `checksum`), or null: it came later, and older binaries do not write it.
 /// - `expiry`: keys of `live` that have a deadline, soonest first.
 /// - `compaction`: one row, the compaction point.
 const TABLES: &str = "
@@ -54,7 +55,8 @@ const TABLES: &str = "
     );
     CREATE TABLE data (
         revision INTEGER NOT NULL PRIMARY KEY,
-        value BLOB NOT NULL
+        value BLOB NOT NULL,
+        checksum INTEGER
     );
     CREATE TABLE expiry (
         deadline INTEGER NOT NULL,
@@ -67,6 +69,9 @@ const TABLES: &str = "
     );
     INSERT INTO compaction (id, revision) VALUES (1, 0);
 ";
+
+/// Checked page by page at each start.
+const TABLES_CHECKED: [&str; 4] = ["live", "changes", "expiry", "compaction"];
 
 /// The exclusive right of this process to a database. The operating system takes it back when the
 /// process ends in any way, so a killed server leaves no obstacle.
@@ -128,7 +133,9 @@ pub(super) fn open(
             .map_err(|e| failed("sync data directory", parent, &e))?;
     }
     let connection = open_writer(&database, config)
-        .map_err(|e| if is_full(&e) { no_room(&database) } else { failed("open", &database, &e) })
+        .map_err(|e| {
+            if is_full(&e) { no_room(&database) } else { failed("open", &database, &told(&e)) }
+        })
         .and_then(|connection| check_format(&database, connection))?;
     Ok((lock, database, connection))
 }
@@ -172,7 +179,13 @@ fn check_format(database: &Path, connection: Connection) -> Result<Connection, S
             ))?;
             Ok(connection)
         }
-        (APPLICATION_ID, FORMAT_VERSION) => Ok(connection),
+        (APPLICATION_ID, FORMAT_VERSION) => {
+            if !connection.column_exists(None, "data", "checksum")? {
+                connection.execute_batch("ALTER TABLE data ADD COLUMN checksum INTEGER")?;
+            }
+            check_pages(database, &connection)?;
+            Ok(connection)
+        }
         (APPLICATION_ID, version) => refuse(format!(
             "\"{}\" has format {version}, this version reads {FORMAT_VERSION}: start the version \
              that wrote it",
@@ -183,6 +196,21 @@ fn check_format(database: &Path, connection: Connection) -> Result<Connection, S
             database.display(),
         )),
     }
+}
+
+/// Refuses a file in which keys could be missing: nothing else would notice. The tables of keys are
+/// small beside that of the values, which have checksums.
+fn check_pages(database: &Path, connection: &Connection) -> Result<(), StorageError> {
+    for table in TABLES_CHECKED {
+        let verdict: String =
+            connection
+                .query_row(&format!("PRAGMA integrity_check('{table}')"), [], |row| row.get(0))?;
+        if verdict != "ok" {
+            let attempt = format!("use the table \"{table}\" of");
+            return Err(failed(&attempt, database, &format_args!("{verdict}: {DAMAGED}")));
+        }
+    }
+    Ok(())
 }
 
 /// A connection that can only read, for one reader thread.

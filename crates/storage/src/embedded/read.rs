@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 
+use super::checksum::Stored;
 use crate::{Event, KeyValue, RangeRequest, RangeResponse, Revision, StorageError};
 
 /// What a snapshot holds: states from `oldest` to `newest`.
@@ -66,15 +67,6 @@ impl<'c> Snapshot<'c> {
     fn is_newest(&self) -> bool {
         self.at == self.bounds.newest
     }
-
-    fn value(&self, revision: Revision, key: &str) -> rusqlite::Result<Bytes> {
-        let value = self
-            .transaction
-            .prepare_cached("SELECT value FROM data WHERE revision = ?1")?
-            .query_row(params![revision as i64], |row| value_of(row, 0, key))
-            .optional()?;
-        Ok(value.unwrap_or_else(|| missing_value(key)))
-    }
 }
 
 /// One key. Answers the bounds of the snapshot too, so that the caller knows how new it is.
@@ -87,13 +79,14 @@ pub(super) fn get(
     let live = snapshot
         .transaction
         .prepare_cached(
-            "SELECT l.key, l.revision, l.create_revision, d.value
+            "SELECT l.key, l.revision, l.create_revision, d.value, d.checksum
              FROM live l LEFT JOIN data d ON d.revision = l.revision WHERE l.key = ?1",
         )?
-        .query_row(params![key], key_value_of)
+        .query_row(params![key], stored_of)
         .optional()?;
-    let unchanged = live.as_ref().is_some_and(|live| live.mod_revision <= snapshot.at);
+    let unchanged = live.as_ref().is_some_and(|live| live.state.mod_revision <= snapshot.at);
     if unchanged || snapshot.is_newest() {
+        let live = live.map(Stored::intact).transpose()?;
         return Ok((snapshot.at, live, snapshot.bounds));
     }
     let former = snapshot
@@ -132,14 +125,14 @@ pub(super) fn range(
     let mut former = formers.next();
     {
         let mut statement = snapshot.transaction.prepare_cached(
-            "SELECT l.key, l.revision, l.create_revision, d.value
+            "SELECT l.key, l.revision, l.create_revision, d.value, d.checksum
              FROM live l LEFT JOIN data d ON d.revision = l.revision
              WHERE l.key >= ?1 AND l.key < ?2 AND l.revision <= ?3 ORDER BY l.key",
         )?;
         let mut rows = statement.query(params![request.start, request.end, snapshot.at as i64])?;
         while items.len() < limit {
             let Some(row) = rows.next()? else { break };
-            let live = key_value_of(row)?;
+            let live = stored_of(row)?.intact()?;
             while items.len() < limit
                 && let Some((key, state)) = former.take_if(|(key, _)| **key < *live.key)
             {
@@ -192,10 +185,15 @@ struct Former {
 }
 
 impl Former {
-    fn state(self, key: Arc<str>, snapshot: &Snapshot<'_>) -> rusqlite::Result<KeyValue> {
-        let value = snapshot.value(self.mod_revision, &key)?;
+    fn state(self, key: Arc<str>, snapshot: &Snapshot<'_>) -> Result<KeyValue, StorageError> {
         let Self { create_revision, mod_revision } = self;
-        Ok(KeyValue { key, value, create_revision, mod_revision })
+        let state = KeyValue { key, value: Bytes::new(), create_revision, mod_revision };
+        let stored = snapshot
+            .transaction
+            .prepare_cached("SELECT value, checksum FROM data WHERE revision = ?1")?
+            .query_row(params![mod_revision as i64], |row| Stored::read(row, 0, 1, state.clone()))
+            .optional()?;
+        stored.unwrap_or_else(|| Stored::lost(state)).intact()
     }
 }
 
@@ -251,7 +249,8 @@ pub(super) fn history(
     }
     let until = until.unwrap_or(bounds.newest);
     let mut statement = snapshot.transaction.prepare_cached(
-        "SELECT c.revision, c.key, c.create_revision, c.prev_revision, c.deleted, d.value, p.value
+        "SELECT c.revision, c.key, c.create_revision, c.prev_revision, c.deleted, d.value, p.value,
+                d.checksum, p.checksum
          FROM changes c
          LEFT JOIN data d ON d.revision = c.revision
          LEFT JOIN data p ON p.revision = c.prev_revision
@@ -279,40 +278,28 @@ pub(super) fn event_size(event: &Event) -> usize {
     size_of::<Event>() + event.key.len() + states.map(|state| state.value.len()).sum::<usize>()
 }
 
-fn event_of(row: &Row<'_>) -> rusqlite::Result<Event> {
+fn event_of(row: &Row<'_>) -> Result<Event, StorageError> {
     let revision = row.get::<_, i64>(0)? as Revision;
     let key: Arc<str> = row.get(1)?;
     let create_revision = row.get::<_, i64>(2)? as Revision;
     let prev_revision = row.get::<_, i64>(3)? as Revision;
     let deleted: bool = row.get(4)?;
-    let state = |column, mod_revision| -> rusqlite::Result<KeyValue> {
-        let value = value_of(row, column, &key)?;
-        Ok(KeyValue { key: Arc::clone(&key), value, create_revision, mod_revision })
+    let state = |(value, checksum), mod_revision| {
+        let key = Arc::clone(&key);
+        let state = KeyValue { key, value: Bytes::new(), create_revision, mod_revision };
+        Stored::read(row, value, checksum, state)?.intact()
     };
-    let previous = if prev_revision > 0 { Some(state(6, prev_revision)?) } else { None };
-    let current = if deleted { None } else { Some(state(5, revision)?) };
+    let previous = if prev_revision > 0 { Some(state((6, 8), prev_revision)?) } else { None };
+    let current = if deleted { None } else { Some(state((5, 7), revision)?) };
     Ok(Event { revision, key, previous, current })
 }
 
-fn key_value_of(row: &Row<'_>) -> rusqlite::Result<KeyValue> {
-    let key: Arc<str> = row.get(0)?;
-    let value = value_of(row, 3, &key)?;
-    Ok(KeyValue {
-        key,
-        value,
+fn stored_of(row: &Row<'_>) -> rusqlite::Result<Stored> {
+    let state = KeyValue {
+        key: row.get(0)?,
+        value: Bytes::new(),
         create_revision: row.get::<_, i64>(2)? as Revision,
         mod_revision: row.get::<_, i64>(1)? as Revision,
-    })
-}
-
-fn value_of(row: &Row<'_>, column: usize, key: &str) -> rusqlite::Result<Bytes> {
-    let value = row.get_ref(column)?.as_blob_or_null()?;
-    Ok(value.map_or_else(|| missing_value(key), Bytes::copy_from_slice))
-}
-
-/// A damaged file must not make a whole list unreadable: the one object is empty, and can be
-/// deleted.
-fn missing_value(key: &str) -> Bytes {
-    tracing::error!(key, "value is missing from the storage file, serving it as empty");
-    Bytes::new()
+    };
+    Stored::read(row, 3, 4, state)
 }

@@ -1,5 +1,6 @@
 //! What only the embedded implementation promises: its file, its lock, its limits.
 
+mod damage;
 mod file;
 mod limits;
 mod time;

@@ -92,27 +92,6 @@ async fn a_file_of_another_program_or_format_is_refused() {
 }
 
 #[tokio::test]
-async fn a_lost_value_hides_no_other_and_can_be_deleted() {
-    let dir = dir();
-    let storage = open(&dir);
-    let other = put(&storage, "/a", "x").await;
-    let lost = put(&storage, "/b", "x").await;
-    drop(storage);
-    let file = rusqlite::Connection::open(dir.path().join("storage.db")).unwrap();
-    file.execute("DELETE FROM data WHERE revision = 2", []).unwrap();
-    drop(file);
-    let storage = open(&dir);
-    let empty = KeyValue { value: Bytes::new(), ..lost.clone() };
-    let listed = storage.range(RangeRequest::prefix("/")).await.unwrap().items;
-    assert_eq!(listed, [other, empty.clone()]);
-    let mut watch = storage.watch("/", 0).await.unwrap();
-    let events = events_until(&mut watch, |event| event.revision == 2).await.unwrap();
-    assert_eq!(events[1].current.as_ref(), Some(&empty));
-    assert_eq!(storage.delete("/b", lost.mod_revision).await.unwrap().1, empty);
-    assert_eq!(get(&storage, "/b").await, None);
-}
-
-#[tokio::test]
 async fn a_revision_that_history_tells_is_known_everywhere() {
     let dir = dir();
     let storage = open(&dir);
