@@ -1,5 +1,7 @@
 //! The `Status` object: how every failure is told to a client, in the words and codes clients parse.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -78,8 +80,8 @@ pub struct StatusDetails {
 #[error("{message}")]
 pub struct Status {
     pub code: u16,
-    /// Empty where upstream gives none.
-    pub reason: &'static str,
+    /// Empty where upstream gives none. Owned when an admission webhook made it up.
+    pub reason: Cow<'static, str>,
     pub message: String,
     pub details: Option<Box<StatusDetails>>,
     /// `metadata.continue`: the way on after an expired page token.
@@ -93,6 +95,7 @@ pub fn qualified(resource: &str, group: &str) -> String {
 
 impl Status {
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        let reason = reason.into();
         Self { code, reason, message: message.into(), details: None, continue_token: None }
     }
     fn with(mut self, group: &str, kind: &str, name: &str) -> Self {
@@ -232,7 +235,7 @@ impl Status {
             body["message"] = self.message.clone().into();
         }
         if !self.reason.is_empty() {
-            body["reason"] = self.reason.into();
+            body["reason"] = Value::from(&*self.reason);
         }
         if let Some(details) = &self.details {
             body["details"] = serde_json::to_value(details).expect("plain strings serialise");

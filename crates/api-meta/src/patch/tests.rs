@@ -82,7 +82,7 @@ fn json_patch_that_does_not_fit_is_rejected_as_a_whole() {
         assert_eq!(json_patched(&object, &patch), Err(PatchError::Rejected), "{patch}");
     }
     let status = Status::from(PatchError::Rejected);
-    assert_eq!((status.code, status.reason), (422, "Invalid"));
+    assert_eq!((status.code, &*status.reason), (422, "Invalid"));
 }
 
 #[test]
