@@ -1,12 +1,23 @@
-//! Rules that the embedding program adds to writes of chosen resources, inside the process.
+//! What stands between a write and the storage beside the rules of its kind.
 //!
-//! They run after the kind's own strategy, on create, update and delete; writes of status are not theirs. A program that
-//! uses another API server reaches the same rules by webhook.
+//! [`webhooks`] asks the servers that the cluster's own objects name. A [`Plugin`] is a set of rules
+//! that the embedding program adds to chosen resources, inside the process: they run after the kind's
+//! own strategy, on create, update and delete; writes of status are not theirs. A program that uses
+//! another API server reaches the same rules by webhook.
+//!
+//! The registry has two stages, for whatever is to be added: [`Registry::mutate`] before the kind
+//! prepares and validates an object, [`Registry::review`] once it is ready to be written.
+
+pub mod match_conditions;
+pub mod request;
+pub mod webhooks;
 
 use api_meta::status::{Cause, Status};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use crate::admission::request::Request;
+use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::strategy::Write;
 
@@ -41,4 +52,36 @@ pub trait Plugin: Send + Sync + 'static {
         object: Option<&'a Value>,
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>>;
+}
+
+impl Registry {
+    /// The first stage: lets `object` be changed. Absent on delete.
+    pub(crate) async fn mutate(
+        &self,
+        request: &Request<'_>,
+        object: Option<&mut Value>,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        match self.webhooks() {
+            Some(webhooks) if !request.options.admitted => {
+                webhooks.mutate(self, request, object, old).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The last stage: lets the write be refused. `object` is as it will be stored; absent on delete.
+    pub(crate) async fn review(
+        &self,
+        request: &Request<'_>,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        match self.webhooks() {
+            Some(webhooks) if !request.options.admitted => {
+                webhooks.validate(self, request, object, old).await
+            }
+            _ => Ok(()),
+        }
+    }
 }

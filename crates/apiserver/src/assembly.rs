@@ -11,6 +11,7 @@ use api_meta::status::Status;
 use storage::{Storage, StorageError};
 use tokio::task::JoinSet;
 
+use crate::admission::webhooks;
 use crate::attributes::Authenticator;
 use crate::authentication::{
     BearerAuthenticator, CertificateVerifier, TokenAuthenticator, TokenChain, UnionAuthenticator,
@@ -83,6 +84,7 @@ pub enum AssemblyError {
 pub struct Running {
     pub server: ApiServer,
     _rbac: follow::RbacFollower,
+    _webhooks: webhooks::follow::WebhookFollower,
     _definitions: custom::controller::DefinitionController,
     _tasks: JoinSet<()>,
 }
@@ -135,6 +137,7 @@ impl Assembly {
 
         controllers::bootstrap(&registry).await?;
         let rbac_follower = follow::start(&registry, &rbac).await?;
+        let webhooks = webhooks::follow::start(&registry).await?;
         let mut tasks = JoinSet::new();
         let definitions = custom::controller::DefinitionController::start(&registry).await?;
         if self.controllers == Controllers::Inside {
@@ -148,6 +151,12 @@ impl Assembly {
             authorizer: rbac,
             git_version: format!("{GIT_VERSION}{}", self.version_suffix),
         });
-        Ok(Running { server, _rbac: rbac_follower, _definitions: definitions, _tasks: tasks })
+        Ok(Running {
+            server,
+            _rbac: rbac_follower,
+            _webhooks: webhooks,
+            _definitions: definitions,
+            _tasks: tasks,
+        })
     }
 }

@@ -12,7 +12,7 @@ mod daemon_set;
 mod deployment;
 mod endpoints;
 mod event;
-mod fields;
+pub(crate) mod fields;
 mod job;
 mod kind;
 mod lease;
@@ -35,6 +35,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod volume;
+mod webhook_configuration;
 
 pub(crate) use fields::{items, str_of};
 use kind::Kind;
@@ -97,5 +98,7 @@ fn management_kinds() -> Vec<Kind> {
         namespace::kind(),
         secret::kind(),
         service_account::kind(),
+        webhook_configuration::mutating(),
+        webhook_configuration::validating(),
     ]
 }

@@ -33,6 +33,7 @@ pub mod server;
 pub mod service_accounts;
 pub mod stored;
 pub mod strategy;
+pub mod webhook;
 
 pub use attributes::{Attributes, Authenticator, Authorizer, Decision, UserInfo};
 pub use catalog::Catalog;

@@ -6,6 +6,7 @@
 //! [`Registry::progress`] is the
 //! revision up to which every cache is complete.
 
+mod convert;
 mod read;
 mod subscription;
 mod write;
@@ -15,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use api_meta::status::Status;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use futures::StreamExt;
 use parking_lot::RwLock;
 use storage::{Event, RangeRequest, Revision, Storage, StorageError, WatchItem};
@@ -25,15 +26,16 @@ pub use read::{List, ListQuery, Version};
 pub(crate) use read::{key_prefix, matches};
 pub use subscription::{Subscription, Update};
 pub use write::{
-    DeleteOptions, Deleted, FieldValidation, Propagation, Target, WriteOptions, Written,
+    DeleteOptions, Deleted, FieldValidation, Propagation, Target, Warnings, WriteOptions, Written,
 };
 pub(crate) use write::{bring_to_version, new_uid};
 
-use crate::admission::Plugin;
+use crate::admission::{Plugin, webhooks};
 use crate::cache::{Cache, CacheEvent};
 use crate::catalog::Catalog;
 use crate::resource::{Backend, Resource};
 use crate::stored::Stored;
+use crate::webhook::Caller;
 
 /// Everything is stored under this.
 pub const ROOT: &str = "/registry/";
@@ -53,6 +55,9 @@ pub struct Registry {
     progress: watch::Sender<Revision>,
     /// Added rules; set once, before the first write from outside.
     plugins: OnceLock<Vec<Arc<dyn Plugin>>>,
+    /// Absent while none is configured.
+    webhooks: ArcSwapOption<webhooks::Table>,
+    calls: Caller,
     /// Receivers are the creates that began since the last [`Registry::creations_settled`].
     creations: parking_lot::Mutex<watch::Sender<()>>,
     /// Held while a batch is applied or a cache is loaded, so that a new cache misses nothing and
@@ -71,6 +76,8 @@ impl Registry {
             caches: RwLock::default(),
             progress: watch::Sender::new(revision),
             plugins: OnceLock::new(),
+            webhooks: ArcSwapOption::empty(),
+            calls: Caller::default(),
             creations: parking_lot::Mutex::new(watch::Sender::new(())),
             dispatching: Mutex::default(),
         });
@@ -88,6 +95,19 @@ impl Registry {
     fn plugins(&self, resource: &Resource) -> impl Iterator<Item = &Arc<dyn Plugin>> {
         let all = self.plugins.get().map(Vec::as_slice).unwrap_or_default();
         all.iter().filter(move |plugin| plugin.handles(resource))
+    }
+
+    /// The webhooks that writes from now on are shown to.
+    pub(crate) fn set_webhooks(&self, table: Option<webhooks::Table>) {
+        self.webhooks.store(table.map(Arc::new));
+    }
+
+    pub(crate) fn webhooks(&self) -> Option<Arc<webhooks::Table>> {
+        self.webhooks.load_full()
+    }
+
+    pub(crate) fn webhook_calls(&self) -> &Caller {
+        &self.calls
     }
 
     pub fn catalog(&self) -> Arc<Catalog> {

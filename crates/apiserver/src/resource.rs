@@ -95,6 +95,7 @@ pub enum SubresourceHandler {
 }
 
 /// A call to a computed resource or subresource.
+#[derive(Clone)]
 pub struct Call {
     pub user: UserInfo,
     /// `create`, `get` or `update`. `patch` reads what a patch is to be applied to; the outcome follows as `update`.

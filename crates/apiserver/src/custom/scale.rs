@@ -148,10 +148,12 @@ impl ScaleEndpoint {
             paths.apply(&call.body, &mut new)?;
             Ok(new)
         };
+        // The scale was shown to admission, in the place of the object behind it.
         let options = WriteOptions {
             dry_run: call.dry_run,
             manager: call.manager.clone(),
             subresource: "scale",
+            admitted: true,
             ..WriteOptions::of(call.user.clone())
         };
         let written = registry.modify(&target, Operation::Update, &options, &change).await?;

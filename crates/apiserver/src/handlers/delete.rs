@@ -5,7 +5,7 @@ use http::{Response, StatusCode};
 use serde_json::Value;
 
 use super::{Context, options, present, write};
-use crate::body::negotiate::Offer;
+use crate::body::negotiate::{Accepted, Offer};
 use crate::body::respond::{self, Body};
 use crate::registry::{DeleteOptions, Deleted, Propagation, Target};
 use crate::server::Inbound;
@@ -18,7 +18,18 @@ pub async fn one(context: &Context<'_>, body: Inbound) -> Result<Response<Body>,
     let (delete, dry_run) = delete_options(context, body).await?;
     let options = write::plain_options(context, dry_run);
     let target = write::target(context);
-    match context.registry.delete(&target, &delete, &options).await? {
+    let deleted = context.registry.delete(&target, &delete, &options).await?;
+    let mut response = answer(context, deleted, accepted)?;
+    write::add_warnings(&mut response, &options.warnings.take());
+    Ok(response)
+}
+
+fn answer(
+    context: &Context<'_>,
+    deleted: Deleted,
+    accepted: Accepted,
+) -> Result<Response<Body>, Status> {
+    match deleted {
         Deleted::Terminating(object) => {
             present::object(&context.resource, &object, StatusCode::OK, accepted, context.query)
         }
@@ -43,7 +54,8 @@ pub async fn one(context: &Context<'_>, body: Inbound) -> Result<Response<Body>,
 pub async fn collection(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Plain)?;
     let wanted = options::list_query(context)?;
-    let (delete, dry_run) = delete_options(context, body).await?;
+    let (mut delete, dry_run) = delete_options(context, body).await?;
+    delete.of_collection = true;
     let options = write::plain_options(context, dry_run);
     let list = context.registry.list(&context.resource, &wanted).await?;
     let mut items = Vec::with_capacity(list.items.len());
@@ -62,7 +74,9 @@ pub async fn collection(context: &Context<'_>, body: Inbound) -> Result<Response
     }
     let metadata = present::list_metadata(&context.resource, &list);
     let value = present::value_list(&context.resource, items, metadata);
-    Ok(respond::value(StatusCode::OK, accepted, &value))
+    let mut response = respond::value(StatusCode::OK, accepted, &value);
+    write::add_warnings(&mut response, &options.warnings.take());
+    Ok(response)
 }
 
 /// From the body when there is one, else from the query.
@@ -102,6 +116,7 @@ async fn delete_options(
         grace_seconds: grace_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds }),
         uid: precondition("uid"),
         resource_version: precondition("resourceVersion"),
+        of_collection: false,
     };
     Ok((delete, dry_run))
 }

@@ -292,14 +292,10 @@ fn options_of_write(
         return Err(invalid(kind, causes));
     }
     Ok(WriteOptions {
-        user: context.user.clone(),
         dry_run,
         field_validation,
-        duplicates: Vec::new(),
-        is_patch: false,
         manager: manager_of(context, manager),
-        subresource: "",
-        creation_refused: None,
+        ..WriteOptions::of(context.user.clone())
     })
 }
 

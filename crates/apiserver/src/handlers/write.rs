@@ -10,6 +10,7 @@ use http::{HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
 use super::{Context, options, present};
+use crate::admission::request::Request;
 use crate::body::decode::{self, Decoded};
 use crate::body::negotiate::{self, Offer, Typed};
 use crate::body::respond::{self, Body};
@@ -237,7 +238,7 @@ pub async fn call_endpoint(
         dry_run: options.dry_run,
         manager: options.manager.clone(),
     };
-    let call = match context.info.verb {
+    let mut call = match context.info.verb {
         "get" => call("get", Value::Null),
         "patch" => {
             let media = patch_media(context, &[])?;
@@ -248,9 +249,37 @@ pub async fn call_endpoint(
         }
         verb => call(verb, required_body(context, body).await?.value),
     };
+    admit_call(context, endpoint, &options, &mut call).await?;
     let (code, value) = endpoint.call(call).await?;
     let code = StatusCode::from_u16(code).expect("endpoints answer with HTTP codes");
-    Ok(respond::value(code, accepted, &value))
+    let mut response = respond::value(code, accepted, &value);
+    add_warnings(&mut response, &options.warnings.take());
+    Ok(response)
+}
+
+/// Shows a write of a computed subresource to admission. Reviews, which change nothing, are not shown.
+async fn admit_call(
+    context: &Context<'_>,
+    endpoint: &Arc<dyn Endpoint>,
+    options: &WriteOptions,
+    call: &mut Call,
+) -> Result<(), Status> {
+    let subresource = context.info.subresource.as_str();
+    if call.verb == "get" || subresource.is_empty() || context.registry.webhooks().is_none() {
+        return Ok(());
+    }
+    let old = match call.verb {
+        "update" => {
+            let current = Call { verb: "get", body: Value::Null, ..call.clone() };
+            Some(endpoint.call(current).await?.1)
+        }
+        _ => None,
+    };
+    let target = target(context);
+    let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+    let request = Request { subresource, ..Request::new(&target, operation, options) };
+    context.registry.mutate(&request, Some(&mut call.body), old.as_ref()).await?;
+    context.registry.review(&request, Some(&call.body), old.as_ref()).await
 }
 
 fn operation(context: &Context<'_>) -> Operation {

@@ -137,7 +137,7 @@ fn ask(
     let resource = kind(plural);
     let request = Request { name: "x", resource: &resource, object, old };
     request.used_with(quota).map_err(|status| {
-        assert_eq!((status.code, status.reason), (403, "Forbidden"));
+        assert_eq!((status.code, &*status.reason), (403, "Forbidden"));
         status.message
     })
 }

@@ -48,6 +48,26 @@ pub struct WriteOptions {
     pub subresource: &'static str,
     /// Why the asker may not create the object of an update that finds none.
     pub creation_refused: Option<Box<Status>>,
+    /// Admission has seen the write already, under the name of a subresource.
+    pub admitted: bool,
+    /// What admission has to say beside the answer.
+    pub warnings: Warnings,
+}
+
+/// Texts for the client of one request, gathered on the way.
+#[derive(Clone, Debug, Default)]
+pub struct Warnings(Arc<parking_lot::Mutex<Vec<String>>>);
+
+impl Warnings {
+    pub fn add(&self, texts: Vec<String>) {
+        if !texts.is_empty() {
+            self.0.lock().extend(texts);
+        }
+    }
+    /// Those gathered so far, which are gone then.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock())
+    }
 }
 
 /// The manager of what the server writes of itself.
@@ -64,6 +84,8 @@ impl WriteOptions {
             manager: OWN_MANAGER.to_owned(),
             subresource: "",
             creation_refused: None,
+            admitted: false,
+            warnings: Warnings::default(),
         }
     }
     /// For the server's own controllers.

@@ -11,6 +11,7 @@ use super::{
     Target, WriteOptions, Written, check_decodable, check_fields, check_namespace, check_type, now,
     unstored,
 };
+use crate::admission::request::Request;
 use crate::registry::{Registry, storage_failed};
 use crate::resource::Resource;
 use crate::stored::{Stored, to_storage};
@@ -48,11 +49,23 @@ impl Registry {
             let text = "resourceVersion should not be set on objects to be created";
             return Err(Status::new(500, "", text));
         }
-        let warnings = check_fields(resource, &object, options)?;
+        let mut warnings = check_fields(resource, &object, options)?;
+        resource.strategy.prune(&mut object);
+        resource.strategy.default(&mut object);
+        metadata::drop_empty(&mut object);
+        if owners == Owners::Tracked {
+            Ownership::new(resource, self.catalog(), "", &options.manager).track(None, &mut object);
+        }
+        let request = Request::new(&target, Operation::Create, options);
+        if self.webhooks().is_some() {
+            self.admit_into_namespace(&target).await?;
+            self.mutate(&request, Some(&mut object), None).await?;
+            check_namespace(&target, &mut object)?;
+        }
         let attempts = if name.is_empty() { GENERATE_ATTEMPTS_MAX } else { 1 };
         let mut result = Err(target.not_found());
         for _ in 0..attempts {
-            result = self.create_once(&target, object.clone(), options, owners).await;
+            result = self.create_once(&target, &request, object.clone(), options).await;
             match &result {
                 Err(status) if status.reason == "AlreadyExists" => {}
                 _ => break,
@@ -60,6 +73,7 @@ impl Registry {
         }
         match result {
             Ok(mut written) => {
+                warnings.extend(options.warnings.take());
                 written.warnings = warnings;
                 Ok(written)
             }
@@ -73,9 +87,9 @@ impl Registry {
     async fn create_once(
         &self,
         target: &Target<'_>,
+        request: &Request<'_>,
         mut object: Value,
         options: &WriteOptions,
-        owners: Owners,
     ) -> Result<Written, Status> {
         let resource = target.resource;
         let name = ensure_name(target, &mut object)?;
@@ -94,12 +108,6 @@ impl Registry {
             if !kept {
                 object.remove_meta(field);
             }
-        }
-        resource.strategy.prune(&mut object);
-        resource.strategy.default(&mut object);
-        metadata::drop_empty(&mut object);
-        if owners == Owners::Tracked {
-            Ownership::new(resource, self.catalog(), "", &options.manager).track(None, &mut object);
         }
         if resource.has_status()
             && !resource.strategy.keeps_status_on_create()
@@ -124,6 +132,7 @@ impl Registry {
         for plugin in self.plugins(resource) {
             plugin.admit(resource, &write, Some(&object), None).await?;
         }
+        self.review(&Request { name: &name, ..*request }, Some(&object), None).await?;
         self.charge_quotas(&write, resource, &object, None).await?;
         let key = resource.key(target.namespace, &name).ok_or_else(Status::method_not_allowed)?;
         if options.dry_run {

@@ -9,6 +9,7 @@ use storage::{Expect, StorageError};
 
 use super::update::held;
 use super::{CONFLICT_RETRIES_MAX, Target, WriteOptions, now, served_value, unstored};
+use crate::admission::request::Request;
 use crate::registry::{Registry, storage_failed};
 use crate::stored::{Stored, to_storage};
 use crate::strategy::Operation;
@@ -31,6 +32,8 @@ pub struct DeleteOptions {
     /// Preconditions.
     pub uid: Option<String>,
     pub resource_version: Option<String>,
+    /// One of many that a selector takes: admission is not told a name then.
+    pub of_collection: bool,
 }
 
 /// How far a delete got.
@@ -62,6 +65,11 @@ impl Registry {
             for plugin in self.plugins(resource) {
                 plugin.admit(resource, &write, None, Some(&old)).await?;
             }
+            let request = Request::new(target, Operation::Delete, options);
+            let name = if delete.of_collection { "" } else { target.name };
+            let request = Request { delete: Some(delete), name, ..request };
+            self.mutate(&request, None, Some(&old)).await?;
+            self.review(&request, None, Some(&old)).await?;
             let mut marked = old.clone();
             mark(target, delete, &mut marked);
             resource.strategy.prepare(&write, &mut marked, Some(&old));

@@ -13,6 +13,7 @@ use super::{
     CONFLICT_RETRIES_MAX, Target, WriteOptions, Written, bring_to_version, check_decodable,
     check_fields, check_namespace, check_type, served_value, spec_differs, unstored,
 };
+use crate::admission::request::Request;
 use crate::registry::{Registry, storage_failed};
 use crate::resource::Resource;
 use crate::stored::{Stored, to_storage};
@@ -197,7 +198,7 @@ impl Registry {
         check_type(resource, new)?;
         check_identity(target, options, old, new)?;
         check_decodable(resource, new, options)?;
-        let warnings = check_fields(resource, new, options)?;
+        let mut warnings = check_fields(resource, new, options)?;
         resource.strategy.prune(new);
         resource.strategy.default(new);
         metadata::drop_empty(new);
@@ -206,6 +207,9 @@ impl Registry {
             Ownership::new(resource, self.catalog(), subresource, &options.manager)
                 .track(Some(old), new);
         }
+        let request = Request::new(target, operation, options);
+        self.mutate(&request, Some(new), Some(old)).await?;
+        check_identity(target, options, old, new)?;
         let entries = new.remove_meta("managedFields");
         keep_server_fields(resource, old, new);
         match operation {
@@ -244,6 +248,8 @@ impl Registry {
             }
             self.charge_quotas(&write, resource, new, Some(old)).await?;
         }
+        self.review(&request, Some(new), Some(old)).await?;
+        warnings.extend(options.warnings.take());
         Ok(warnings)
     }
 }

@@ -1,0 +1,113 @@
+//! A write as admission sees it: what is done to which object, by whom, and how.
+
+use serde_json::{Value, json};
+
+use crate::registry::{DeleteOptions, FieldValidation, Propagation, Target, WriteOptions};
+use crate::resource::Resource;
+use crate::strategy;
+
+/// One write on its way through admission. `object` and `oldObject` go beside it.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    pub resource: &'a Resource,
+    /// Empty for the resource itself.
+    pub subresource: &'a str,
+    pub operation: Operation,
+    /// Empty for cluster-scoped resources, except for namespaces: then their name.
+    pub namespace: &'a str,
+    /// Empty while a create has yet to be given its name.
+    pub name: &'a str,
+    pub options: &'a WriteOptions,
+    /// Of a delete.
+    pub delete: Option<&'a DeleteOptions>,
+}
+
+/// What rules of admission call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+impl Operation {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+impl<'a> Request<'a> {
+    pub fn new(
+        target: &Target<'a>,
+        operation: strategy::Operation,
+        options: &'a WriteOptions,
+    ) -> Self {
+        let (operation, subresource) = match operation {
+            strategy::Operation::Create => (Operation::Create, ""),
+            strategy::Operation::Update => (Operation::Update, ""),
+            strategy::Operation::UpdateStatus => (Operation::Update, "status"),
+            strategy::Operation::Finalize => (Operation::Update, "finalize"),
+            strategy::Operation::Delete => (Operation::Delete, ""),
+        };
+        let resource = target.resource;
+        let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
+        let namespace = match (resource.namespaced, is_namespace) {
+            (true, _) => target.namespace,
+            (false, true) => target.name,
+            (false, false) => "",
+        };
+        let name = target.name;
+        Self { resource, subresource, operation, namespace, name, options, delete: None }
+    }
+
+    pub fn is_namespace(&self) -> bool {
+        self.resource.group.is_empty() && self.resource.plural == "namespaces"
+    }
+
+    /// Group, version and kind of the object.
+    pub fn kind(&self) -> (String, String, String) {
+        let subresource = self.resource.subresource(self.subresource);
+        let (api_version, kind) = self.resource.body_kind(subresource);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        (group.to_owned(), version.to_owned(), kind.to_owned())
+    }
+
+    /// The options that came with the write, as `CreateOptions` and the like.
+    pub fn options_object(&self) -> Value {
+        let kind = match self.operation {
+            Operation::Create => "CreateOptions",
+            Operation::Update => "UpdateOptions",
+            Operation::Delete => "DeleteOptions",
+        };
+        let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+        if self.options.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        if self.options.field_validation == FieldValidation::Strict {
+            options["fieldValidation"] = "Strict".into();
+        }
+        let Some(delete) = self.delete else { return options };
+        if let Some(seconds) = delete.grace_seconds {
+            options["gracePeriodSeconds"] = seconds.into();
+        }
+        if let Some(propagation) = delete.propagation {
+            options["propagationPolicy"] = match propagation {
+                Propagation::Background => "Background",
+                Propagation::Foreground => "Foreground",
+                Propagation::Orphan => "Orphan",
+            }
+            .into();
+        }
+        if let Some(uid) = &delete.uid {
+            options["preconditions"]["uid"] = uid.as_str().into();
+        }
+        if let Some(version) = &delete.resource_version {
+            options["preconditions"]["resourceVersion"] = version.as_str().into();
+        }
+        options
+    }
+}

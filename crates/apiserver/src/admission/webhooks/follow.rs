@@ -1,0 +1,96 @@
+//! Which webhooks are in effect: follows the two kinds that configure them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api_meta::status::Status;
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use super::hook::Hook;
+use super::{GROUP, MUTATING, Table, VALIDATING};
+use crate::builtin::fields::items;
+use crate::registry::{Registry, Subscription, Update};
+use crate::stored::Stored;
+
+/// Keeps the table of webhooks in effect, until dropped.
+pub struct WebhookFollower {
+    _tasks: JoinSet<()>,
+}
+
+/// Loads the stored configurations, then follows their changes in a task. When this returns, no
+/// write passes by a stored webhook. Both kinds must be installed.
+///
+/// # Errors
+/// One of the kinds is not served, or the storage cannot be read.
+pub async fn start(registry: &Arc<Registry>) -> Result<WebhookFollower, Status> {
+    registry.fresh().await?;
+    let mut configurations = Configurations::default();
+    let mut mutating = subscribe(registry, MUTATING)?;
+    let mut validating = subscribe(registry, VALIDATING)?;
+    for (mutates, subscription) in [(true, &mut mutating), (false, &mut validating)] {
+        let first = subscription.next().await.ok_or_else(Status::unknown_resource)?;
+        configurations.take(mutates, first);
+    }
+    registry.set_webhooks(configurations.table());
+    let mut tasks = JoinSet::new();
+    tasks.spawn(follow(registry.clone(), configurations, mutating, validating));
+    Ok(WebhookFollower { _tasks: tasks })
+}
+
+fn subscribe(registry: &Arc<Registry>, plural: &str) -> Result<Subscription, Status> {
+    let resource = registry.find(GROUP, plural).ok_or_else(Status::unknown_resource)?;
+    Ok(registry.subscribe(&resource))
+}
+
+async fn follow(
+    registry: Arc<Registry>,
+    mut configurations: Configurations,
+    mut mutating: Subscription,
+    mut validating: Subscription,
+) {
+    loop {
+        let (mutates, update) = tokio::select! {
+            update = mutating.next() => (true, update),
+            update = validating.next() => (false, update),
+        };
+        let Some(update) = update else { return };
+        configurations.take(mutates, update);
+        registry.set_webhooks(configurations.table());
+    }
+}
+
+/// The webhooks of each configuration, by its name.
+#[derive(Default)]
+struct Configurations {
+    mutating: BTreeMap<String, Value>,
+    validating: BTreeMap<String, Value>,
+}
+
+impl Configurations {
+    fn take(&mut self, mutates: bool, update: Update) {
+        let known = if mutates { &mut self.mutating } else { &mut self.validating };
+        let entry = |object: &Stored| (object.name.to_string(), object.value()["webhooks"].take());
+        match update {
+            Update::Reset(objects) => *known = objects.iter().map(|one| entry(one)).collect(),
+            Update::Events(events) => {
+                for event in events {
+                    if event.deleted {
+                        known.remove(&*event.current.name);
+                    } else {
+                        known.extend([entry(&event.current)]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// `None` when no webhook is configured.
+    fn table(&self) -> Option<Table> {
+        let hooks = |known: &BTreeMap<String, Value>| -> Vec<Hook> {
+            known.values().flat_map(items).map(Hook::read).collect()
+        };
+        let table = Table { mutating: hooks(&self.mutating), validating: hooks(&self.validating) };
+        (!table.mutating.is_empty() || !table.validating.is_empty()).then_some(table)
+    }
+}

@@ -1,0 +1,213 @@
+//! AdmissionReview, versions v1 and v1beta1: the question on the wire, and the check of the answer.
+
+use api_meta::status::{Cause, Status, StatusDetails};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::hook::Hook;
+use crate::admission::request::Request;
+use crate::attributes::UserInfo;
+
+const GROUP: &str = "admission.k8s.io";
+
+/// A question: its id, and what is sent.
+pub(super) struct Question {
+    pub(super) uid: String,
+    pub(super) body: Bytes,
+}
+
+/// An answer that was understood.
+pub(super) struct Answer {
+    pub(super) warnings: Vec<String>,
+    /// A JSON patch document, or why the write is refused.
+    pub(super) verdict: Result<Option<Value>, Status>,
+}
+
+/// The `request` of a review but for its id and the objects: what conditions see too.
+pub(super) fn attributes(request: &Request<'_>, version: &str) -> Value {
+    let resource = request.resource;
+    let (group, own_version, kind) = request.kind();
+    // A subresource with a kind of its own has the same in all versions.
+    let shared = group != resource.group;
+    let kind_version = if shared { own_version.as_str() } else { version };
+    let place = |version: &str| json!({"group": resource.group, "version": version, "resource": resource.plural});
+    let mut json = json!({
+        "kind": {"group": group, "version": kind_version, "kind": kind},
+        "resource": place(version),
+        "requestKind": {"group": group, "version": own_version, "kind": kind},
+        "requestResource": place(&resource.version),
+        "operation": request.operation.as_str(),
+        "userInfo": user_info(&request.options.user),
+        "dryRun": request.options.dry_run,
+        "options": request.options_object(),
+    });
+    let texts = [
+        ("subResource", request.subresource),
+        ("requestSubResource", request.subresource),
+        ("name", request.name),
+        ("namespace", request.namespace),
+    ];
+    for (field, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+        json[field] = text.into();
+    }
+    json
+}
+
+fn user_info(user: &UserInfo) -> Value {
+    let mut json = json!({});
+    for (field, text) in [("username", &user.name), ("uid", &user.uid)] {
+        if !text.is_empty() {
+            json[field] = text.as_str().into();
+        }
+    }
+    if !user.groups.is_empty() {
+        json["groups"] = json!(user.groups);
+    }
+    if !user.extra.is_empty() {
+        json["extra"] = json!(user.extra);
+    }
+    json
+}
+
+/// The review that asks `hook`.
+pub(super) fn question(
+    hook: &Hook,
+    mut attributes: Value,
+    object: &Value,
+    old: &Value,
+) -> Question {
+    let uid = crate::registry::new_uid();
+    attributes["uid"] = uid.as_str().into();
+    attributes["object"] = object.clone();
+    attributes["oldObject"] = old.clone();
+    let review = json!({
+        "kind": "AdmissionReview",
+        "apiVersion": format!("{GROUP}/{}", hook.review_version),
+        "request": attributes,
+    });
+    Question { uid, body: crate::stored::to_bytes(&review) }
+}
+
+/// Reads the answer of `hook` to the question `uid`.
+///
+/// # Errors
+/// Why it is no answer to that question; this is told as a failed call.
+pub(super) fn answer(
+    hook: &Hook,
+    uid: &str,
+    mutating: bool,
+    bytes: &[u8],
+) -> Result<Answer, String> {
+    let review: Value = serde_json::from_slice(bytes)
+        .map_err(|error| format!("failed to call webhook: cannot decode the answer: {error}"))?;
+    check_type(hook, &review)?;
+    let invalid = |text: String| format!("received invalid webhook response: {text}");
+    let Value::Object(response) = &review["response"] else {
+        return Err(invalid("webhook response was absent".to_owned()));
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let strict = hook.review_version == "v1";
+    if strict {
+        let found = review["response"]["uid"].as_str().unwrap_or_default();
+        if found != uid {
+            return Err(invalid(format!("expected response.uid={uid:?}, got {found:?}")));
+        }
+    }
+    let response = |field: &str| response.get(field).unwrap_or(&Value::Null);
+    let Some(allowed) = response("allowed").as_bool() else {
+        return Err(invalid("response.allowed is neither true nor false".to_owned()));
+    };
+    let (patch, patch_type) = (text(response("patch")), response("patchType"));
+    let patch = if mutating {
+        check_patch(&patch, patch_type, strict).map_err(invalid)?;
+        patch
+    } else {
+        if strict && !patch.is_empty() {
+            return Err(invalid("validating webhook may not return response.patch".to_owned()));
+        }
+        if strict && !patch_type.is_null() {
+            return Err(invalid("validating webhook may not return response.patchType".to_owned()));
+        }
+        String::new()
+    };
+    let warnings = response("warnings").as_array().into_iter().flatten();
+    let warnings = warnings.filter_map(Value::as_str).map(str::to_owned).collect();
+    if !allowed {
+        return Ok(Answer { warnings, verdict: Err(refusal(&hook.name, response("status"))) });
+    }
+    let patch = STANDARD
+        .decode(patch)
+        .map_err(|error| format!("failed to call webhook: response.patch is no base64: {error}"))?;
+    let undecodable = |error| format!("received undecodable patch in webhook response: {error}");
+    let patch = match patch.is_empty() {
+        true => None,
+        false => Some(serde_json::from_slice(&patch).map_err(undecodable)?),
+    };
+    Ok(Answer { warnings, verdict: Ok(patch) })
+}
+
+/// Answers in version v1beta1 need not say what they are.
+fn check_type(hook: &Hook, review: &Value) -> Result<(), String> {
+    let text = |field: &str| review[field].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let wanted = format!("{GROUP}/{}", hook.review_version);
+    let untyped = hook.review_version == "v1beta1" && api_version.is_empty() && kind.is_empty();
+    if untyped || api_version == wanted && kind == "AdmissionReview" {
+        return Ok(());
+    }
+    Err(format!(
+        "failed to call webhook: the answer must be a review of {wanted}, and is {kind:?} of \
+         {api_version:?}"
+    ))
+}
+
+fn check_patch(patch: &str, patch_type: &Value, strict: bool) -> Result<(), String> {
+    let problem = match (patch.is_empty(), patch_type) {
+        (_, _) if !strict => return Ok(()),
+        (false, Value::Null) => "webhook returned response.patch but not response.patchType",
+        (true, Value::Null) => return Ok(()),
+        (true, _) => "webhook returned response.patchType but not response.patch",
+        (false, kind) if kind == "JSONPatch" => return Ok(()),
+        (false, kind) => {
+            return Err(format!("webhook returned invalid response.patchType of {kind}"));
+        }
+    };
+    Err(problem.to_owned())
+}
+
+/// A refusal as the client is told it: the webhook's own status, which it may leave out.
+fn refusal(name: &str, told: &Value) -> Status {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (message, reason) = (text(&told["message"]), text(&told["reason"]));
+    let denied = format!("admission webhook {name:?} denied the request");
+    let message = match (message.is_empty(), reason.is_empty()) {
+        (false, _) => format!("{denied}: {message}"),
+        (true, false) => format!("{denied}: {reason}"),
+        (true, true) => format!("{denied} without explanation"),
+    };
+    let code = told["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+    let code = code.filter(|code| (400..600).contains(code)).unwrap_or(400);
+    let mut status = Status::new(code, "", message);
+    status.reason = reason.into();
+    let details = &told["details"];
+    if !details.is_object() {
+        return status;
+    }
+    let causes = details["causes"].as_array().into_iter().flatten();
+    let seconds = details["retryAfterSeconds"].as_u64();
+    status.details = Some(Box::new(StatusDetails {
+        name: text(&details["name"]),
+        group: text(&details["group"]),
+        kind: text(&details["kind"]),
+        uid: text(&details["uid"]),
+        causes: causes
+            .map(|cause| {
+                Cause::new(&text(&cause["reason"]), text(&cause["field"]), text(&cause["message"]))
+            })
+            .collect(),
+        retry_after_seconds: seconds.and_then(|seconds| seconds.try_into().ok()),
+    }));
+    status
+}

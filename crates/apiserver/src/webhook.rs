@@ -1,0 +1,13 @@
+//! Calls to webhooks: where a `clientConfig` points, and one POST of JSON over TLS.
+//!
+//! Admission ([`crate::admission::webhooks`]) and conversion of custom resources
+//! say what is sent and what the answer means. The texts of errors
+//! are those of Kubernetes where clients see them often.
+
+mod call;
+mod client_config;
+mod connect;
+mod resolve;
+
+pub use call::{CallError, Caller, RESPONSE_SIZE_MAX};
+pub use client_config::{ClientConfig, Place, validate};

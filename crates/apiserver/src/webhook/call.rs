@@ -1,0 +1,171 @@
+//! One call: POST of JSON, answer within limits of time and size.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+
+use super::ClientConfig;
+use super::connect::{ConnectError, Connector};
+use crate::registry::Registry;
+
+/// Largest answer that is read, in bytes.
+pub const RESPONSE_SIZE_MAX: usize = 16 * 1024 * 1024;
+/// Calls at once, of all webhooks together; later ones wait, and their timeout runs.
+const CALLS_MAX: usize = 256;
+/// Webhooks whose connections are kept open.
+const CLIENTS_MAX: usize = 64;
+/// Connections without a call that are kept, for each webhook.
+const IDLE_CONNECTIONS_MAX: usize = 4;
+/// How long such a connection is kept.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+/// Bytes of a failed answer that are told.
+const EXCERPT_MAX: usize = 1024;
+
+/// Why a call has no answer.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CallError {
+    /// The definition cannot be used.
+    #[error("could not get REST client: {0}")]
+    Unusable(String),
+    #[error("failed to call webhook: Post \"{url}\": {reason}")]
+    Failed { url: String, reason: String },
+    /// An answer that says nothing, or is no success.
+    #[error("failed to call webhook: {0}")]
+    Refused(String),
+}
+
+type HttpClient = Client<Connector, Full<Bytes>>;
+
+/// What makes connections interchangeable: definition, and the address it stands for now.
+type ClientKey = (ClientConfig, (String, u16));
+
+/// Calls webhooks, and keeps their connections. Costs nothing before the first call.
+pub struct Caller {
+    clients: Mutex<BTreeMap<ClientKey, HttpClient>>,
+    places: Semaphore,
+}
+
+impl Default for Caller {
+    fn default() -> Self {
+        Self { clients: Mutex::default(), places: Semaphore::new(CALLS_MAX) }
+    }
+}
+
+impl Caller {
+    /// Posts `body` and reads the answer, which must be 2xx. A Service is looked up in `registry`.
+    ///
+    /// # Errors
+    /// No answer within `timeout`, an answer above [`RESPONSE_SIZE_MAX`], or any other failure.
+    pub async fn post(
+        &self,
+        registry: &Registry,
+        config: &ClientConfig,
+        timeout: Duration,
+        body: Bytes,
+    ) -> Result<Bytes, CallError> {
+        let url = format!("{}?timeout={}s", config.url(), timeout.as_secs());
+        let failed = |reason: String| CallError::Failed { url: url.clone(), reason };
+        let call = async {
+            let _place = self.places.acquire().await.map_err(|error| failed(error.to_string()))?;
+            let target = registry.webhook_target(config).await.map_err(failed)?;
+            let client = self.client(config, target)?;
+            let request = Request::builder()
+                .method(Method::POST)
+                .uri(&url)
+                .header(ACCEPT, "application/json")
+                .header(CONTENT_TYPE, "application/json")
+                .body(Full::new(body))
+                .map_err(|error| CallError::Unusable(error.to_string()))?;
+            let sent = client.request(request).await;
+            let (parts, body) = sent.map_err(|error| failed(reason(&error)))?.into_parts();
+            let bytes = Limited::new(body, RESPONSE_SIZE_MAX).collect().await;
+            let bytes = bytes.map_err(|error| failed(reason(&*error)))?.to_bytes();
+            let media = parts.headers.get(CONTENT_TYPE);
+            let media = media.and_then(|media| media.to_str().ok()).unwrap_or_default();
+            if !parts.status.is_success() {
+                return Err(CallError::Refused(refusal(parts.status, media, &bytes)));
+            }
+            if bytes.is_empty() {
+                let code = parts.status.as_u16();
+                return Err(CallError::Refused(format!(
+                    "0-length response with status code: {code} and content type: {media}"
+                )));
+            }
+            Ok(bytes)
+        };
+        let answered = tokio::time::timeout(timeout, call).await;
+        answered.unwrap_or_else(|_| Err(failed("context deadline exceeded".to_owned())))
+    }
+
+    fn client(
+        &self,
+        config: &ClientConfig,
+        target: (String, u16),
+    ) -> Result<HttpClient, CallError> {
+        let key = (config.clone(), target);
+        if let Some(client) = self.clients.lock().get(&key) {
+            return Ok(client.clone());
+        }
+        let unusable = |error: ConnectError| CallError::Unusable(error.0);
+        let (host, _) = config.host_and_port().map_err(CallError::Unusable)?;
+        let connector =
+            Connector::new(key.1.clone(), &host, &config.ca_bundle).map_err(unusable)?;
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_MAX)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+            .build(connector);
+        let mut clients = self.clients.lock();
+        if clients.len() >= CLIENTS_MAX {
+            clients.pop_first();
+        }
+        clients.insert(key, client.clone());
+        Ok(client)
+    }
+}
+
+/// The innermost error says what happened; those around it that something did.
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut at = error;
+    while let Some(source) = at.source() {
+        at = source;
+    }
+    at.to_string()
+}
+
+/// What an answer other than 2xx means, in the words of client-go.
+fn refusal(code: StatusCode, media: &str, body: &[u8]) -> String {
+    let status: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let told = status.as_ref().filter(|status| status["kind"] == "Status");
+    if let Some(message) = told.and_then(|status| status["message"].as_str()) {
+        return message.to_owned();
+    }
+    let text = match media.starts_with("text/") {
+        true => String::from_utf8_lossy(&body[..body.len().min(EXCERPT_MAX)]),
+        false => "unknown".into(),
+    };
+    match code.as_u16() {
+        400 => "the server rejected our request for an unknown reason".to_owned(),
+        401 => "the server has asked for the client to provide credentials".to_owned(),
+        403 => text.into_owned(),
+        404 => "the server could not find the requested resource".to_owned(),
+        405 => "the server does not allow this method on the requested resource".to_owned(),
+        500.. => format!(
+            "an error on the server ({:?}) has prevented the request from succeeding",
+            text.trim()
+        ),
+        code => format!(
+            "the server responded with the status code {code} but did not return more \
+                         information: {}",
+            text.trim()
+        ),
+    }
+}

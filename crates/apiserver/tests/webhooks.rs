@@ -1,0 +1,94 @@
+//! Admission webhooks: a real HTTPS server is asked by this API server, and by a real kube-apiserver
+//! in the same way where the answers are compared.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "webhooks/answers.rs"]
+mod answers;
+#[path = "webhooks/configurations.rs"]
+mod configurations;
+#[path = "webhooks/faults.rs"]
+mod faults;
+#[path = "webhooks/hook_server.rs"]
+mod hook_server;
+#[path = "webhooks/matching.rs"]
+mod matching;
+#[path = "webhooks/requests.rs"]
+mod requests;
+#[path = "webhooks/side.rs"]
+mod side;
+#[path = "webhooks/verdicts.rs"]
+mod verdicts;
+#[path = "webhooks/wait.rs"]
+mod wait;
+
+use faults::Servers;
+use hook_server::HookServer;
+use side::Side;
+
+const KINDS: [&str; 2] = ["Mutating", "Validating"];
+
+async fn servers() -> Servers {
+    let hooks = HookServer::start(&["127.0.0.1", "localhost", "hook.default.svc"]).await;
+    let misnamed = HookServer::start(&["other.example"]).await;
+    Servers { hooks, misnamed }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_written_when_a_webhook_that_must_be_asked_cannot_be_asked() {
+    let servers = servers().await;
+    let own = Side::own().await;
+    for kind in KINDS {
+        faults::run(&own, &servers, kind).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_without_end_is_a_failed_call() {
+    let servers = servers().await;
+    let own = Side::own().await;
+    let huge = side::case("huge", own.client(&servers.hooks, "huge"), "Fail");
+    own.configure(&servers.hooks, "Validating", "huge", vec![huge]).await;
+    let answer = own.send("POST", side::MAPS, side::map("huge", "huge")).await;
+    assert_eq!(answer.code, 500, "{}", answer.body);
+    assert!(answer.message().ends_with("length limit exceeded"), "{}", answer.message());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn verdicts_patches_and_their_order_are_honoured() {
+    let servers = servers().await;
+    verdicts::run(&Side::own().await, &servers.hooks).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn webhooks_are_asked_about_what_their_rules_and_selectors_name() {
+    let servers = servers().await;
+    matching::run(&Side::own().await, &servers.hooks).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_stands_for_its_address() {
+    let servers = servers().await;
+    let own = Side::own().await;
+    matching::service(&own, &servers.hooks).await;
+    matching::endpoint(&own, &servers.hooks).await;
+}
+
+/// One test, so that the real server is started once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_and_questions_are_those_of_a_real_api_server() {
+    let servers = servers().await;
+    let (own, real) = (Side::own().await, Side::real().await);
+    configurations::compare(&own, &real).await;
+    requests::compare(&own, &real, &servers.hooks).await;
+    for kind in KINDS {
+        let found = faults::run(&own, &servers, kind).await;
+        verdicts::compare(&found, &faults::run(&real, &servers, kind).await);
+    }
+    let found = verdicts::run(&own, &servers.hooks).await;
+    verdicts::compare(&found, &verdicts::run(&real, &servers.hooks).await);
+    let found = matching::service(&own, &servers.hooks).await;
+    verdicts::compare(&found, &matching::service(&real, &servers.hooks).await);
+    let found = matching::run(&own, &servers.hooks).await;
+    verdicts::compare(&found, &matching::run(&real, &servers.hooks).await);
+}

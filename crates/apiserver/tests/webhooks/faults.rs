@@ -1,0 +1,105 @@
+//! Every way in which a call can fail, with both failure policies, before and after validation.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::hook_server::HookServer;
+use super::side::{Answer, MAPS, Side, case, map};
+
+/// Answers that are none: these calls have failed, and `Ignore` passes them over.
+const FAILED_CALLS: &[&str] = &[
+    "refused",
+    "unknown-authority",
+    "wrong-name",
+    "broken-bundle",
+    "hang",
+    "status-500",
+    "status-404",
+    "truncated",
+    "empty",
+    "not-json",
+    "no-response",
+    "wrong-uid",
+    "wrong-kind",
+    "wrong-version",
+];
+/// The same, only of webhooks that may change objects.
+const FAILED_MUTATIONS: &[&str] =
+    &["patch-no-json", "patch-no-base64", "patch-no-type", "type-no-patch"];
+/// Only of those that may not.
+const FAILED_VALIDATIONS: &[&str] = &["label"];
+/// Answers that were understood: they refuse the write, whatever the failure policy.
+const REFUSED_MUTATIONS: &[&str] =
+    &["patch-missing", "patch-test", "patch-invalid", "patch-type", "patch-namespace"];
+
+pub struct Servers {
+    pub hooks: HookServer,
+    /// With a certificate for another name.
+    pub misnamed: HookServer,
+}
+
+fn client(side: &Side, servers: &Servers, fault: &str) -> Value {
+    let Servers { hooks, misnamed } = servers;
+    match fault {
+        // A port on which nobody listens.
+        "refused" => json!({"url": "https://127.0.0.1:1/refused"}),
+        "unknown-authority" => {
+            let mut client = side.client(hooks, "allow");
+            client["caBundle"] = misnamed.client("/")["caBundle"].clone();
+            client
+        }
+        "broken-bundle" => {
+            let mut client = side.client(hooks, "allow");
+            client["caBundle"] = "bm90IGEgY2VydGlmaWNhdGU=".into();
+            client
+        }
+        "wrong-name" => side.client(misnamed, "allow"),
+        fault => side.client(hooks, fault),
+    }
+}
+
+/// The faults of a stage, and whether `Ignore` passes them over.
+fn faults(kind: &str) -> Vec<(&'static str, bool)> {
+    let own = if kind == "Mutating" { FAILED_MUTATIONS } else { FAILED_VALIDATIONS };
+    let passed = FAILED_CALLS.iter().chain(own).map(|fault| (*fault, true));
+    let refused = if kind == "Mutating" { REFUSED_MUTATIONS } else { &[] };
+    passed.chain(refused.iter().map(|fault| (*fault, false))).collect()
+}
+
+/// The name of the case, and the answer to a create of it.
+pub type Outcomes = Vec<(String, Answer)>;
+
+/// Runs all cases of a stage.
+pub async fn run(side: &Side, servers: &Servers, kind: &str) -> Outcomes {
+    let mut webhooks = Vec::new();
+    let mut cases = Vec::new();
+    for (fault, passed) in faults(kind) {
+        for policy in ["Fail", "Ignore"] {
+            let name = format!("{fault}-{}", policy.to_lowercase());
+            let mut webhook = case(&name, client(side, servers, fault), policy);
+            webhook["timeoutSeconds"] = 1.into();
+            webhooks.push(webhook);
+            cases.push((name, passed && policy == "Ignore"));
+        }
+    }
+    side.configure(&servers.hooks, kind, "faults", webhooks).await;
+    let mut outcomes = Vec::new();
+    let mut written = BTreeSet::new();
+    for (case, passes) in cases {
+        let answer = side.send("POST", MAPS, map(&case, &case)).await;
+        assert_eq!(answer.code == 201, passes, "{} {kind} {case}: {}", side.name, answer.body);
+        if passes {
+            written.insert(case.clone());
+        }
+        outcomes.push((case, answer));
+    }
+    let list = side.make("GET", &format!("{MAPS}?labelSelector=case"), Value::Null).await;
+    let names = list["items"].as_array().unwrap().iter();
+    let found: BTreeSet<String> =
+        names.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(found, written, "{} {kind}: what was refused was not written", side.name);
+    side.deconfigure(kind, "faults").await;
+    side.make("DELETE", &format!("{MAPS}?labelSelector=case"), Value::Null).await;
+    outcomes
+}

@@ -1,0 +1,197 @@
+//! An API server to send the same requests to: this one, or a real one.
+
+use std::sync::Arc;
+
+use apiserver::assembly::{Assembly, Controllers, Profile, Running};
+use apiserver::attributes::GROUP_MASTERS;
+use apiserver::service_accounts::SigningKey;
+use apiserver::{ApiServer, UserInfo};
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
+use testbed::{Program, RealCluster};
+
+use super::hook_server::HookServer;
+use super::wait;
+
+pub const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
+pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+pub struct Side {
+    /// First segment of the paths that this side's webhooks are called at.
+    pub name: &'static str,
+    server: Server,
+}
+
+enum Server {
+    Own { server: ApiServer, _running: Box<Running>, _folder: tempfile::TempDir },
+    Real { client: Client, _cluster: Arc<RealCluster> },
+}
+
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub code: u16,
+    pub body: Value,
+    pub warnings: Vec<String>,
+}
+
+impl Answer {
+    pub fn message(&self) -> &str {
+        self.body["message"].as_str().unwrap_or_default()
+    }
+}
+
+impl Side {
+    pub async fn own() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
+        let running = Assembly {
+            storage,
+            profile: Profile::Full,
+            version_suffix: String::new(),
+            authenticators: Vec::new(),
+            tokens: Vec::new(),
+            client_authorities_pem: None,
+            service_account_key_pem: SigningKey::generate_pem(),
+            root_ca_pem: "CA".to_owned(),
+            controllers: Controllers::Inside,
+        };
+        let running = Box::new(running.start().await.unwrap());
+        let server = running.server.clone();
+        Self { name: "own", server: Server::Own { server, _running: running, _folder: folder } }
+    }
+
+    pub async fn real() -> Self {
+        let cluster = tokio::task::spawn_blocking(|| {
+            let mut cluster = RealCluster::start().unwrap_or_else(|error| panic!("{error}"));
+            // Its controllers would be seen by our webhooks too.
+            cluster.crash(Program::KubeControllerManager);
+            cluster.crash(Program::KubeScheduler);
+            cluster
+        })
+        .await
+        .unwrap();
+        let kubeconfig = Kubeconfig::from_yaml(cluster.kubeconfig()).unwrap();
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+        let client = Client::try_from(config).unwrap();
+        Self { name: "real", server: Server::Real { client, _cluster: Arc::new(cluster) } }
+    }
+
+    pub async fn send(&self, method: &str, path: &str, body: Value) -> Answer {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
+        let media = match method {
+            Method::PATCH => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", media)
+            .header("accept", "application/json")
+            .body(Body::from(bytes))
+            .unwrap();
+        let (parts, bytes) = match &self.server {
+            Server::Own { server, .. } => {
+                let admin = UserInfo::new("admin", &[GROUP_MASTERS, "system:authenticated"]);
+                request.extensions_mut().insert(admin);
+                let (parts, body) = server.handle(request).await.into_parts();
+                (parts, body.collect().await.unwrap().to_bytes())
+            }
+            Server::Real { client, .. } => {
+                let (parts, body) = client.send(request).await.unwrap().into_parts();
+                (parts, body.collect().await.unwrap().to_bytes())
+            }
+        };
+        let text = || Value::from(String::from_utf8_lossy(&bytes).into_owned());
+        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| text());
+        let warnings = parts.headers.get_all("warning").iter();
+        let warnings = warnings.map(|value| value.to_str().unwrap().to_owned()).collect();
+        Answer { code: parts.status.as_u16(), body, warnings }
+    }
+
+    /// Sends what must succeed.
+    pub async fn make(&self, method: &str, path: &str, body: Value) -> Value {
+        let answer = self.send(method, path, body).await;
+        assert!(answer.code < 300, "{} {method} {path}: {}", self.name, answer.body);
+        answer.body
+    }
+
+    /// A `clientConfig` of this side's own.
+    pub fn client(&self, hooks: &HookServer, behaviour: &str) -> Value {
+        hooks.client(&format!("/{}/{behaviour}", self.name))
+    }
+
+    /// Creates a configuration and waits until it is in effect. `kind` is `Mutating` or
+    /// `Validating`.
+    pub async fn configure(
+        &self,
+        hooks: &HookServer,
+        kind: &str,
+        name: &str,
+        mut webhooks: Vec<Value>,
+    ) {
+        let mut marker = webhook("marker.ready.example", self.client(hooks, "deny"), "Fail");
+        marker["objectSelector"] = json!({"matchLabels": {"marker": format!("{kind}-{name}")}});
+        webhooks.push(marker);
+        let configuration = configuration(kind, name, webhooks);
+        self.make("POST", &configurations(kind), configuration).await;
+        wait::until("the configuration is in effect", async || self.is_marked(kind, name).await)
+            .await;
+    }
+
+    pub async fn deconfigure(&self, kind: &str, name: &str) {
+        let path = format!("{}/{name}", configurations(kind));
+        self.make("DELETE", &path, Value::Null).await;
+        wait::until("the configuration is gone", async || !self.is_marked(kind, name).await).await;
+    }
+
+    async fn is_marked(&self, kind: &str, name: &str) -> bool {
+        let marker = format!("{kind}-{name}");
+        let map = json!({"metadata": {"name": "marker", "labels": {"marker": marker}}});
+        self.send("POST", &format!("{MAPS}?dryRun=All"), map).await.code == 400
+    }
+}
+
+/// Path of the configurations of a kind.
+pub fn configurations(kind: &str) -> String {
+    format!("{CONFIGURATIONS}/{}webhookconfigurations", kind.to_lowercase())
+}
+
+pub fn configuration(kind: &str, name: &str, webhooks: Vec<Value>) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": format!("{kind}WebhookConfiguration"),
+        "metadata": {"name": name},
+        "webhooks": webhooks,
+    })
+}
+
+/// A webhook for all writes of ConfigMaps.
+pub fn webhook(name: &str, client: Value, policy: &str) -> Value {
+    json!({
+        "name": name, "clientConfig": client, "failurePolicy": policy,
+        "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 5,
+        "rules": [{
+            "operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"],
+            "resources": ["configmaps"],
+        }],
+    })
+}
+
+/// As [`webhook`], only for objects with the label `case` of this value.
+pub fn case(case: &str, client: Value, policy: &str) -> Value {
+    let mut webhook = webhook(&format!("{case}.case.example"), client, policy);
+    webhook["objectSelector"] = json!({"matchLabels": {"case": case}});
+    webhook
+}
+
+/// A ConfigMap for a case.
+pub fn map(name: &str, case: &str) -> Value {
+    json!({"metadata": {"name": name, "labels": {"case": case}}, "data": {"key": "value"}})
+}
