@@ -2,11 +2,12 @@
 //!
 //! [`definition`] has the rules of the defining kind, [`names`] which names it is given,
 //! [`resources`] turns an accepted definition into [`Resource`](crate::Resource)s whose rules are
-//! [`instance`]'s. [`controller`] keeps the catalog and the definitions' status true. Rules in CEL
-//! and conversion webhooks are not evaluated here.
+//! [`instance`]'s, and [`conversion`]'s where a webhook converts between versions. [`controller`]
+//! keeps the catalog and the definitions' status true.
 
 pub mod columns;
 pub mod controller;
+pub mod conversion;
 pub mod definition;
 pub mod instance;
 pub mod names;

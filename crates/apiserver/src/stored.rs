@@ -91,10 +91,15 @@ impl Stored {
     pub fn at_revision(&self, revision: Revision) -> Self {
         let mut object = self.value();
         object["metadata"]["resourceVersion"] = revision.to_string().into();
+        Self { revision, ..self.with_value(&object) }
+    }
+
+    /// The same object in another version's form, which does not change what selectors see.
+    pub fn with_value(&self, object: &Value) -> Self {
         Self {
             key: self.key.clone(),
-            revision,
-            bytes: to_bytes(&object),
+            revision: self.revision,
+            bytes: to_bytes(object),
             name: self.name.clone(),
             namespace: self.namespace.clone(),
             uid: self.uid.clone(),

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::attributes::UserInfo;
 use crate::custom::PublishedSchema;
+use crate::custom::conversion::Conversion;
 
 /// Which write a strategy is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +108,11 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// The version objects are stored in, when it may be another than the served one.
     fn storage_version(&self) -> Option<&str> {
+        None
+    }
+
+    /// The webhook that converts between versions, when they differ in more than their names.
+    fn conversion(&self) -> Option<&Conversion> {
         None
     }
 

@@ -1,7 +1,7 @@
 //! Calls to webhooks: where a `clientConfig` points, and one POST of JSON over TLS.
 //!
 //! Admission ([`crate::admission::webhooks`]) and conversion of custom resources
-//! say what is sent and what the answer means. The texts of errors
+//! ([`crate::custom::conversion`]) say what is sent and what the answer means. The texts of errors
 //! are those of Kubernetes where clients see them often.
 
 mod call;

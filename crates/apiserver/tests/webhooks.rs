@@ -7,6 +7,8 @@
 mod answers;
 #[path = "webhooks/configurations.rs"]
 mod configurations;
+#[path = "webhooks/conversion.rs"]
+mod conversion;
 #[path = "webhooks/faults.rs"]
 mod faults;
 #[path = "webhooks/hook_server.rs"]
@@ -74,6 +76,12 @@ async fn a_service_stands_for_its_address() {
     matching::endpoint(&own, &servers.hooks).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn custom_resources_are_read_and_written_in_every_version() {
+    let servers = servers().await;
+    conversion::run(&Side::own().await, &servers.hooks).await;
+}
+
 /// One test, so that the real server is started once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_and_questions_are_those_of_a_real_api_server() {
@@ -87,6 +95,10 @@ async fn answers_and_questions_are_those_of_a_real_api_server() {
     }
     let found = verdicts::run(&own, &servers.hooks).await;
     verdicts::compare(&found, &verdicts::run(&real, &servers.hooks).await);
+    conversion::compare_definitions(&own, &real).await;
+    for side in [&own, &real] {
+        conversion::sound(side, &servers.hooks).await;
+    }
     let found = matching::service(&own, &servers.hooks).await;
     verdicts::compare(&found, &matching::service(&real, &servers.hooks).await);
     let found = matching::run(&own, &servers.hooks).await;

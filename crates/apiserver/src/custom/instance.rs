@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use structural_schema::{Schema, SchemaError, number};
 
 use super::columns::{CellSource, cells};
+use super::conversion::Conversion;
 use crate::openapi;
 use crate::strategy::{Operation, Strategy, Write};
 
@@ -51,6 +52,7 @@ pub struct CustomStrategy {
     plural: String,
     api_version: String,
     storage_version: String,
+    conversion: Option<Conversion>,
     schema: Schema,
     published: PublishedSchema,
     /// Made at the first write.
@@ -83,10 +85,12 @@ impl CustomStrategy {
         let group = text(&spec["group"]);
         let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
         let stored = versions.iter().find(|version| version["storage"] == true);
+        let storage_version = stored.map(|version| text(&version["name"])).unwrap_or_default();
         Ok(Self {
             api_version: format!("{group}/{}", text(&version["name"])),
             plural: text(&spec["names"]["plural"]),
-            storage_version: stored.map(|version| text(&version["name"])).unwrap_or_default(),
+            conversion: Conversion::of(crd, &format!("{group}/{storage_version}")),
+            storage_version,
             schema: Schema::compile(schema)?,
             published: PublishedSchema::new(schema),
             merge_schema: OnceLock::new(),
@@ -182,6 +186,10 @@ impl Strategy for CustomStrategy {
 
     fn storage_version(&self) -> Option<&str> {
         Some(&self.storage_version)
+    }
+
+    fn conversion(&self) -> Option<&Conversion> {
+        self.conversion.as_ref()
     }
 
     fn deprecation(&self) -> Option<&str> {

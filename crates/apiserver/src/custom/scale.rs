@@ -134,7 +134,8 @@ impl ScaleEndpoint {
         let resource = catalog.get(group, version, plural).ok_or_else(Status::unknown_resource)?;
         let (namespace, name) = (call.namespace.as_str(), call.name.as_str());
         if matches!(call.verb, "get" | "patch") {
-            let object = registry.get(resource, namespace, name).await?.value();
+            let object = registry.get(resource, namespace, name).await?;
+            let object = registry.serve_one(resource, object).await?.value();
             // A patch may be what sets the count.
             return if call.verb == "patch" {
                 Ok(paths.scale_with(&object, paths.replicas(&object).unwrap_or(0)))
@@ -157,7 +158,7 @@ impl ScaleEndpoint {
             ..WriteOptions::of(call.user.clone())
         };
         let written = registry.modify(&target, Operation::Update, &options, &change).await?;
-        paths.scale_of(&written.object.value())
+        paths.scale_of(&registry.serve_one(resource, written.object).await?.value())
     }
 }
 

@@ -19,18 +19,19 @@ pub async fn one(context: &Context<'_>, body: Inbound) -> Result<Response<Body>,
     let options = write::plain_options(context, dry_run);
     let target = write::target(context);
     let deleted = context.registry.delete(&target, &delete, &options).await?;
-    let mut response = answer(context, deleted, accepted)?;
+    let mut response = answer(context, deleted, accepted).await?;
     write::add_warnings(&mut response, &options.warnings.take());
     Ok(response)
 }
 
-fn answer(
+async fn answer(
     context: &Context<'_>,
     deleted: Deleted,
     accepted: Accepted,
 ) -> Result<Response<Body>, Status> {
     match deleted {
         Deleted::Terminating(object) => {
+            let object = context.registry.serve_one(&context.resource, object).await?;
             present::object(&context.resource, &object, StatusCode::OK, accepted, context.query)
         }
         Deleted::Gone(object) if context.resource.rules.delete_returns_object => {
@@ -58,8 +59,9 @@ pub async fn collection(context: &Context<'_>, body: Inbound) -> Result<Response
     delete.of_collection = true;
     let options = write::plain_options(context, dry_run);
     let list = context.registry.list(&context.resource, &wanted).await?;
+    let served = context.registry.serve(&context.resource, list.items.clone()).await?;
     let mut items = Vec::with_capacity(list.items.len());
-    for object in &list.items {
+    for object in &served {
         let target = Target {
             resource: &context.resource,
             namespace: &object.namespace,

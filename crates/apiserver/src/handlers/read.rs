@@ -13,6 +13,7 @@ pub async fn get(context: &Context<'_>) -> Result<Response<Body>, Status> {
     let version = options::get_version(query)?;
     let object =
         context.registry.get_at(&context.resource, &info.namespace, &info.name, version).await?;
+    let object = context.registry.serve_one(&context.resource, object).await?;
     present::object(&context.resource, &object, StatusCode::OK, accepted, query)
 }
 
@@ -21,6 +22,7 @@ pub async fn list(context: &Context<'_>) -> Result<Response<Body>, Status> {
     let headers = &context.parts.headers;
     let accepted = context.accept(Offer::List)?;
     let wanted = options::list_query(context)?;
-    let list = context.registry.list(&context.resource, &wanted).await?;
+    let mut list = context.registry.list(&context.resource, &wanted).await?;
+    list.items = context.registry.serve(&context.resource, list.items).await?;
     present::list(&context.resource, &list, accepted, headers, query)
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use api_meta::status::Status;
@@ -49,6 +49,7 @@ enum Form {
 }
 
 struct Watcher {
+    registry: Weak<Registry>,
     resource: Arc<Resource>,
     cache: Arc<Cache>,
     prefix: String,
@@ -119,6 +120,7 @@ impl Watcher {
             next_bookmark: next_bookmark(deadline),
             ready: VecDeque::new(),
             ended: false,
+            registry: Arc::downgrade(registry),
             resource,
             cache,
             query,
@@ -157,7 +159,7 @@ impl Watcher {
             }
             ControlFlow::Continue(())
         });
-        for object in objects {
+        for object in registry.serve(&self.resource, objects).await? {
             let frame = self.frame(Change::Added, &object, None);
             self.ready.push_back(frame);
         }
@@ -190,7 +192,7 @@ impl Watcher {
                 match item.map_err(|error| failed(error, cursor))? {
                     WatchItem::Events(events) => {
                         for event in events.iter().filter(|event| event.revision <= until) {
-                            self.replay(event);
+                            self.replay(event).await;
                             self.cursor = event.revision;
                         }
                         if events.last().is_some_and(|last| last.revision >= until) {
@@ -210,14 +212,14 @@ impl Watcher {
         Ok(())
     }
 
-    fn replay(&mut self, event: &storage::Event) {
+    async fn replay(&mut self, event: &storage::Event) {
         let decode = |item: &Option<storage::KeyValue>| {
             let item = item.as_ref()?;
             Stored::decode(item, &self.resource.selectable_fields).ok().map(Arc::new)
         };
         let (previous, current) = (decode(&event.previous), decode(&event.current));
         if let Some(event) = CacheEvent::new(event.revision, previous, current) {
-            self.take(&event);
+            self.take(&event).await;
         }
     }
 
@@ -227,7 +229,7 @@ impl Watcher {
     }
 
     /// Queues the frame, if any, that the event means to this watcher.
-    fn take(&mut self, event: &CacheEvent) {
+    async fn take(&mut self, event: &CacheEvent) {
         let before = event.previous.as_ref().filter(|object| self.matches(object)).cloned();
         let now = !event.deleted && self.matches(&event.current);
         let (change, object) = match (before, now) {
@@ -238,8 +240,22 @@ impl Watcher {
             // Left the selection: gone for this watcher, in its last matching state.
             (Some(old), false) => (Change::Deleted, Arc::new(old.at_revision(event.revision))),
         };
-        let frame = self.frame(change, &object, Some(event));
-        self.ready.push_back(frame);
+        let Some(registry) = self.registry.upgrade() else {
+            self.ended = true;
+            return;
+        };
+        match registry.serve_one(&self.resource, object).await {
+            Ok(object) => {
+                let frame = self.frame(change, &object, Some(event));
+                self.ready.push_back(frame);
+            }
+            // The client starts again, and is told the same by its list until this is mended.
+            Err(status) => {
+                let status = status.to_json().to_string();
+                self.ready.push_back(self.framing.frame("ERROR", status.as_bytes()));
+                self.ended = true;
+            }
+        }
     }
 
     fn frame(&mut self, change: Change, object: &Arc<Stored>, event: Option<&CacheEvent>) -> Bytes {
@@ -314,7 +330,7 @@ impl Watcher {
             match self.cache.since(self.cursor) {
                 Since::Events(events) => {
                     for event in &events {
-                        self.take(event);
+                        self.take(event).await;
                         self.cursor = event.revision;
                     }
                     self.cursor = self.cursor.max(complete);

@@ -85,7 +85,7 @@ pub async fn create(context: &Context<'_>, body: Inbound) -> Result<Response<Bod
     let namespace = &context.info.namespace;
     let resource = &context.resource;
     let written = context.registry.create(resource, namespace, decoded.value, &options).await?;
-    answer(context, &written, accepted)
+    answer(context, &written, accepted).await
 }
 
 pub async fn update(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
@@ -104,7 +104,7 @@ pub async fn update(context: &Context<'_>, body: Inbound) -> Result<Response<Bod
         decoded.value
     };
     let written = context.registry.replace(&target, operation, value, &options).await?;
-    answer(context, &written, accepted)
+    answer(context, &written, accepted).await
 }
 
 /// `/finalize` replaces `spec.finalizers`, labels and annotations, and nothing else.
@@ -151,7 +151,7 @@ pub async fn patch(context: &Context<'_>, body: Inbound) -> Result<Response<Body
     };
     let target = target(context);
     let written = context.registry.modify(&target, operation(context), &options, &change).await?;
-    answer(context, &written, accepted)
+    answer(context, &written, accepted).await
 }
 
 async fn apply(
@@ -298,14 +298,14 @@ pub fn target<'a>(context: &'a Context<'_>) -> Target<'a> {
     }
 }
 
-fn answer(
+async fn answer(
     context: &Context<'_>,
     written: &Written,
     accepted: negotiate::Accepted,
 ) -> Result<Response<Body>, Status> {
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response =
-        present::object(&context.resource, &written.object, code, accepted, context.query)?;
+    let object = context.registry.serve_one(&context.resource, written.object.clone()).await?;
+    let mut response = present::object(&context.resource, &object, code, accepted, context.query)?;
     add_warnings(&mut response, &written.warnings);
     Ok(response)
 }

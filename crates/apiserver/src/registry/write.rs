@@ -131,13 +131,6 @@ pub struct Written {
     pub warnings: Vec<String>,
 }
 
-/// The tree of a stored object as this resource serves it.
-pub(crate) fn served_value(resource: &Resource, stored: &Stored) -> Value {
-    let mut object = stored.value();
-    bring_to_version(resource, &mut object);
-    object
-}
-
 /// Rewrites the apiVersion, and defaults and pruning of a changed schema.
 pub(crate) fn bring_to_version(resource: &Resource, object: &mut Value) {
     if object.api_version() != resource.api_version() {

@@ -33,12 +33,12 @@ const EXCERPT_MAX: usize = 1024;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallError {
     /// The definition cannot be used.
-    #[error("could not get REST client: {0}")]
+    #[error("{0}")]
     Unusable(String),
-    #[error("failed to call webhook: Post \"{url}\": {reason}")]
+    #[error("Post \"{url}\": {reason}")]
     Failed { url: String, reason: String },
     /// An answer that says nothing, or is no success.
-    #[error("failed to call webhook: {0}")]
+    #[error("{0}")]
     Refused(String),
 }
 

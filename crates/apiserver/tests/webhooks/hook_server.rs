@@ -137,6 +137,9 @@ async fn answer(
         "empty" | "truncated" => (200, String::new()),
         "not-json" => (200, "this is no JSON".to_owned()),
         "huge" => (200, " ".repeat(HUGE)),
+        _ if review["kind"] == "ConversionReview" => {
+            (200, super::conversion::answer(&review).to_string())
+        }
         behaviour => (200, super::answers::answer(behaviour, &review).to_string()),
     };
     let mut response = Response::new(match behaviour {

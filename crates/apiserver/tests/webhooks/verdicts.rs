@@ -66,7 +66,7 @@ async fn order(side: &Side, hooks: &HookServer) -> Outcomes {
 }
 
 /// Cases whose answers go on in the words of libraries, and where those begin.
-const WORDED: [(&str, &str); 13] = [
+const WORDED: [(&str, &str); 14] = [
     ("unknown-authority", "x509: certificate signed by unknown authority"),
     ("wrong-name", "x509: "),
     ("truncated", "?timeout=1s\": "),
@@ -79,6 +79,7 @@ const WORDED: [(&str, &str); 13] = [
     ("patch-missing", "Internal error occurred: "),
     ("patch-test", "Internal error occurred: "),
     ("patch-kind", "Internal error occurred: "),
+    ("another-uid", "expected response.uid="),
     // There, the kind's own rules say it a second time.
     ("renamed", "is invalid: metadata.name: "),
 ];

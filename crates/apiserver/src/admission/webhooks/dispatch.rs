@@ -13,6 +13,7 @@ use super::hook::Hook;
 use super::{EXEMPT, GROUP, Table, review};
 use crate::admission::request::{Operation, Request};
 use crate::registry::Registry;
+use crate::webhook::CallError;
 
 /// The objects of a write.
 #[derive(Clone, Copy)]
@@ -339,10 +340,13 @@ async fn ask(
     question: review::Question,
     mutating: bool,
 ) -> Result<review::Answer, String> {
-    let client =
-        hook.client.as_ref().map_err(|problem| format!("could not get REST client: {problem}"))?;
+    let unusable = |problem: &str| format!("could not get REST client: {problem}");
+    let client = hook.client.as_ref().map_err(|problem| unusable(problem))?;
     let calls = registry.webhook_calls();
     let bytes = calls.post(registry, client, hook.timeout, question.body).await;
-    let bytes = bytes.map_err(|error| error.to_string())?;
+    let bytes = bytes.map_err(|error| match error {
+        CallError::Unusable(problem) => unusable(&problem),
+        error => format!("failed to call webhook: {error}"),
+    })?;
     review::answer(hook, &question.uid, mutating, &bytes)
 }

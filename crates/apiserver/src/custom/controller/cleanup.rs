@@ -45,6 +45,12 @@ pub(super) async fn run(job: Job) -> String {
 async fn step(job: &Job, registry: &Arc<Registry>) -> Result<(), Status> {
     // Without a served version there is no way left to honour finalizers of instances.
     if let Some(resource) = registry.find(&job.group, &job.plural) {
+        // In the version that they are stored in, no webhook has to convert them for that.
+        let catalog = registry.catalog();
+        let stored_as = resource.strategy.storage_version();
+        let stored =
+            stored_as.and_then(|version| catalog.get(&job.group, version, &job.plural)).cloned();
+        let resource = stored.unwrap_or(resource);
         remove_instances(registry, &resource).await?;
     }
     let target = Target { resource: &job.definitions, namespace: "", name: &job.name };

@@ -9,7 +9,9 @@ use serde_json::Value;
 use structural_schema::schema::CAUSES_MAX;
 use structural_schema::{JsonPath, Schema};
 
+use crate::custom::conversion::REVIEW_VERSIONS;
 use crate::custom::names::{APPROVAL_ANNOTATION, is_established, is_protected};
+use crate::webhook;
 
 const IMMUTABLE: &str = "field is immutable";
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
@@ -107,15 +109,54 @@ fn specification(spec: &Value, before: Option<&Value>, causes: &mut Vec<Cause>) 
     conversion(spec, causes);
 }
 
-/// No webhook is called here, so one that would have to be is refused: unconverted objects would
-/// lose their fields at the next write. With a single version, none is ever called.
+/// The fields are told as Kubernetes tells them, by the names that they have inside.
 fn conversion(spec: &Value, causes: &mut Vec<Cause>) {
-    let (field, strategy) = ("spec.conversion.strategy", &spec["conversion"]["strategy"]);
+    let conversion = &spec["conversion"];
+    let (field, strategy) = ("spec.conversion.strategy", &conversion["strategy"]);
     enumerated(field, strategy, &["None", "Webhook"], causes);
-    if strategy == "Webhook" && list(&spec["versions"]).len() > 1 {
-        let detail = "conversion webhooks are not called by this server; define a single version, \
-                      or \"None\" when all versions have the same fields";
-        causes.push(Cause::invalid(field, strategy, detail));
+    let client_field = "spec.conversion.webhookClientConfig";
+    let versions_field = "spec.conversion.conversionReviewVersions";
+    let client = &conversion["webhook"]["clientConfig"];
+    let versions = &conversion["webhook"]["conversionReviewVersions"];
+    if strategy == "Webhook" {
+        if client.is_null() {
+            let detail = "required when strategy is set to Webhook";
+            causes.push(Cause::required(client_field, detail));
+        } else {
+            webhook::validate(client, client_field, causes);
+        }
+        review_versions(versions, versions_field, causes);
+        return;
+    }
+    let detail = "should not be set when strategy is not set to Webhook";
+    if !client.is_null() {
+        causes.push(Cause::forbidden(client_field, detail));
+    }
+    if !list(versions).is_empty() {
+        causes.push(Cause::forbidden(versions_field, detail));
+    }
+}
+
+fn review_versions(versions: &Value, field: &str, causes: &mut Vec<Cause>) {
+    let given = list(versions);
+    if given.is_empty() {
+        causes.push(Cause::required(field, ""));
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for (index, version) in given.iter().enumerate() {
+        let field = format!("{field}[{index}]");
+        if !seen.insert(text(version)) {
+            causes.push(Cause::invalid(field, version, "duplicate version"));
+            continue;
+        }
+        for problem in names::dns1035_label(text(version)) {
+            causes.push(Cause::invalid(field.clone(), version, &problem));
+        }
+    }
+    if !REVIEW_VERSIONS.iter().any(|known| seen.contains(known)) {
+        let detail = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
+        causes.push(Cause::invalid(field, versions, &detail));
     }
 }
 

@@ -37,25 +37,40 @@ fn names_and_conversion_are_defaulted() {
 }
 
 #[test]
-fn a_conversion_webhook_is_refused_where_it_would_have_to_be_called() {
-    let webhook = json!({"strategy": "Webhook", "webhook": {
-        "conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://x.example"},
-    }});
-    let single = |crd: &mut Value| {
-        crd["spec"]["conversion"] = webhook.clone();
-        let versions = crd["spec"]["versions"].as_array_mut().unwrap();
-        versions.retain(|version| version["storage"] == true);
-    };
-    let several = |crd: &mut Value| {
-        crd["spec"]["conversion"] = webhook.clone();
-        assert!(crd["spec"]["versions"].as_array().unwrap().len() > 1);
-    };
-    let refused = "spec.conversion.strategy: Invalid value: \"Webhook\": conversion webhooks are \
-                   not called by this server; define a single version, or \"None\" when all \
-                   versions have the same fields";
-    assert_eq!(on_create(single), [""; 0]);
-    assert_eq!(on_create(several), [refused]);
-    assert_eq!(on_update(several), [refused]);
+fn a_conversion_webhook_needs_an_address_and_a_version_of_the_review() {
+    let with =
+        |conversion: Value| move |crd: &mut Value| crd["spec"]["conversion"] = conversion.clone();
+    let webhook = |webhook: Value| with(json!({"strategy": "Webhook", "webhook": webhook}));
+    let client = json!({"url": "https://x.example"});
+    let good = json!({"conversionReviewVersions": ["v9", "v1"], "clientConfig": client});
+    assert_eq!(on_create(webhook(good.clone())), [""; 0]);
+    assert_eq!(on_update(webhook(good.clone())), [""; 0]);
+    assert_eq!(
+        on_create(webhook(Value::Null)),
+        [
+            "spec.conversion.webhookClientConfig: Required value: required when strategy is set to \
+             Webhook",
+            "spec.conversion.conversionReviewVersions: Required value",
+        ]
+    );
+    let unknown = json!({"conversionReviewVersions": ["v9", "v9"], "clientConfig": client});
+    assert_eq!(
+        on_create(webhook(unknown)),
+        [
+            "spec.conversion.conversionReviewVersions[1]: Invalid value: \"v9\": duplicate version",
+            "spec.conversion.conversionReviewVersions: Invalid value: [\"v9\",\"v9\"]: must \
+             include at least one of v1, v1beta1",
+        ]
+    );
+    assert_eq!(
+        on_create(with(json!({"strategy": "None", "webhook": good}))),
+        [
+            "spec.conversion.webhookClientConfig: Forbidden: should not be set when strategy is \
+             not set to Webhook",
+            "spec.conversion.conversionReviewVersions: Forbidden: should not be set when strategy \
+             is not set to Webhook",
+        ]
+    );
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::{
 use crate::admission::request::Request;
 use crate::registry::{Registry, storage_failed};
 use crate::resource::Resource;
-use crate::stored::{Stored, to_storage};
+use crate::stored::Stored;
 use crate::strategy::{Operation, Write};
 
 /// Attempts at a free generated name.
@@ -143,7 +143,7 @@ impl Registry {
             let object = unstored(resource, &mut object, 0)?;
             return Ok(Written { object, created: true, warnings: Vec::new() });
         }
-        let value = to_storage(&mut object);
+        let value = self.storage_bytes(resource, &mut object).await?;
         match self.storage().put(&key, value, Expect::Absent, resource.rules.ttl).await {
             Ok(item) => {
                 let object = self.stored(resource, &item)?;

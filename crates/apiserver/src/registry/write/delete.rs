@@ -8,10 +8,10 @@ use serde_json::Value;
 use storage::{Expect, StorageError};
 
 use super::update::held;
-use super::{CONFLICT_RETRIES_MAX, Target, WriteOptions, now, served_value, unstored};
+use super::{CONFLICT_RETRIES_MAX, Target, WriteOptions, now, unstored};
 use crate::admission::request::Request;
 use crate::registry::{Registry, storage_failed};
-use crate::stored::{Stored, to_storage};
+use crate::stored::Stored;
 use crate::strategy::Operation;
 
 const FINALIZER_FOREGROUND: &str = "foregroundDeletion";
@@ -59,7 +59,7 @@ impl Registry {
         let mut current = self.cache(resource)?.get(&key).ok_or_else(|| target.not_found())?;
         for _ in 0..CONFLICT_RETRIES_MAX {
             check_preconditions(target, delete, &current)?;
-            let old = served_value(resource, &current);
+            let old = self.served_value(resource, &current).await?;
             let write = target.write(Operation::Delete, options);
             resource.strategy.admit(&write, None, Some(&old)).await?;
             for plugin in self.plugins(resource) {
@@ -87,7 +87,7 @@ impl Registry {
             } else if marked == old {
                 Ok(current.clone())
             } else {
-                let value = to_storage(&mut marked);
+                let value = self.storage_bytes(resource, &mut marked).await?;
                 let expect = Expect::Revision(current.revision);
                 match self.storage().put(&key, value, expect, resource.rules.ttl).await {
                     Ok(item) => Ok(self.stored(resource, &item)?),

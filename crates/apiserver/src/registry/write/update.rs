@@ -11,12 +11,12 @@ use storage::{Expect, StorageError};
 use super::ownership::{Owners, Ownership, put_back_times, set_entries};
 use super::{
     CONFLICT_RETRIES_MAX, Target, WriteOptions, Written, bring_to_version, check_decodable,
-    check_fields, check_namespace, check_type, served_value, spec_differs, unstored,
+    check_fields, check_namespace, check_type, spec_differs, unstored,
 };
 use crate::admission::request::Request;
 use crate::registry::{Registry, storage_failed};
 use crate::resource::Resource;
-use crate::stored::{Stored, to_storage};
+use crate::stored::Stored;
 use crate::strategy::Operation;
 
 /// What a change makes of the current state. It may run several times.
@@ -136,7 +136,7 @@ impl Registry {
             resource.key(target.namespace, target.name).ok_or_else(Status::method_not_allowed)?;
         let mut current = self.cache(resource)?.get(&key).ok_or_else(|| target.not_found())?;
         for _ in 0..CONFLICT_RETRIES_MAX {
-            let old = served_value(resource, &current);
+            let old = self.served_value(resource, &current).await?;
             let mut new = change(&old)?;
             let warnings =
                 self.settle_update(target, operation, options, owners, &old, &mut new).await?;
@@ -161,7 +161,7 @@ impl Registry {
             if options.dry_run {
                 return done(unstored(resource, &mut new, current.revision)?);
             }
-            let value = to_storage(&mut new);
+            let value = self.storage_bytes(resource, &mut new).await?;
             let expect = Expect::Revision(current.revision);
             match self.storage().put(&key, value, expect, resource.rules.ttl).await {
                 Ok(item) => return done(self.stored(resource, &item)?),
@@ -267,6 +267,9 @@ fn stored_differently(resource: &Resource, stored: &Stored) -> bool {
         return false;
     }
     let mut served = stored.value();
+    if let Some(conversion) = resource.strategy.conversion() {
+        return served.api_version() != conversion.stored_as;
+    }
     let before = served.clone();
     bring_to_version(resource, &mut served);
     before != served
