@@ -76,7 +76,16 @@ impl Conversion {
         pairs
             .map(|(index, (converted, original))| {
                 accepted(original, converted, wanted).map_err(|(what, problem)| {
-                    format!("returned invalid {what} at index {index}: {problem}")
+                    let what = match (what, objects.len()) {
+                        (Part::Type, 1) => "object at index 0".to_owned(),
+                        (Part::Identity, 1) => "object".to_owned(),
+                        (Part::Metadata, 1) => "metadata".to_owned(),
+                        (Part::Type | Part::Identity, _) => {
+                            format!("converted object at index {index}")
+                        }
+                        (Part::Metadata, _) => format!("metadata in object at index {index}"),
+                    };
+                    format!("returned invalid {what}: {problem}")
                 })
             })
             .collect()
@@ -111,32 +120,40 @@ impl Conversion {
     }
 }
 
+/// What of a converted object is wrong. Each is told in its own words, and of one object otherwise
+/// than of several.
+#[derive(Clone, Copy)]
+enum Part {
+    /// Version or kind.
+    Type,
+    /// Name, namespace or UID.
+    Identity,
+    Metadata,
+}
+
 /// The converted object with the metadata of the original one, but for labels and annotations.
 ///
 /// # Errors
 /// What part of it is wrong, and how.
-fn accepted(
-    original: &Value,
-    mut converted: Value,
-    wanted: &str,
-) -> Result<Value, (&'static str, String)> {
-    let object = |problem: String| ("converted object", problem);
-    let metadata = |problem: String| ("metadata in object", problem);
+fn accepted(original: &Value, mut converted: Value, wanted: &str) -> Result<Value, (Part, String)> {
+    let metadata = |problem: String| (Part::Metadata, problem);
     let found = converted.api_version();
     if found != wanted {
         let text = format!("invalid groupVersion (expected {wanted}, received {found})");
-        return Err(object(text));
+        return Err((Part::Type, text));
     }
     if converted.kind() != original.kind() {
         let (wanted, found) = (original.kind(), converted.kind());
-        return Err(object(format!("invalid kind (expected {wanted}, received {found})")));
+        let text = format!("invalid kind (expected {wanted}, received {found})");
+        return Err((Part::Type, text));
     }
     let kept: [(&str, fn(&Value) -> &str); 3] =
         [("name", Value::name), ("namespace", Value::namespace), ("UID", Value::uid)];
     for (what, of) in kept {
         let (before, after) = (of(original), of(&converted));
         if before != after {
-            return Err(object(format!("must have the same {what}: {before} != {after}")));
+            let text = format!("must have the same {what}: {before} != {after}");
+            return Err((Part::Identity, text));
         }
     }
     let Value::Object(told) = converted["metadata"].take() else {

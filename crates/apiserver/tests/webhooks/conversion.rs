@@ -194,7 +194,7 @@ async fn round(side: &Side, out: &mut Outcomes) {
     send(side, out, "relabelled", ("POST", OLD.into()), old("relabelled", "delta:4")).await;
     let dry = format!("{OLD}?dryRun=All");
     send(side, out, "dry run", ("POST", dry), old("dry", "dry:1")).await;
-    send(side, out, "delete", ("DELETE", at(OLD, "a")), Value::Null).await;
+    side.make("DELETE", &at(OLD, "a"), Value::Null).await;
     for (path, field) in [(OLD, "address"), (NEW, "host")] {
         let begin = begin.as_str().unwrap();
         let watch = format!("{path}?watch=true&timeoutSeconds=1&resourceVersion={begin}");
