@@ -147,10 +147,12 @@ fn accepted(original: &Value, mut converted: Value, wanted: &str) -> Result<Valu
         let text = format!("invalid kind (expected {wanted}, received {found})");
         return Err((Part::Type, text));
     }
-    let kept: [(&str, fn(&Value) -> &str); 3] =
-        [("name", Value::name), ("namespace", Value::namespace), ("UID", Value::uid)];
-    for (what, of) in kept {
-        let (before, after) = (of(original), of(&converted));
+    let kept = [
+        ("name", original.name(), converted.name()),
+        ("namespace", original.namespace(), converted.namespace()),
+        ("UID", original.uid(), converted.uid()),
+    ];
+    for (what, before, after) in kept {
         if before != after {
             let text = format!("must have the same {what}: {before} != {after}");
             return Err((Part::Identity, text));
