@@ -5,7 +5,7 @@ use cel::limits::{CALL_COST_MAX, MESSAGE_BYTES_MAX, OBJECT_COST_MAX};
 use cel::{EvalError, Program};
 use serde_json::Value;
 
-use super::{Expressions, Rule};
+use super::{Expressions, OLD_SELF, Rule};
 use crate::list;
 use crate::schema::{
     Additional, CAUSES_MAX, Id, ListType, Node, Schema, Type, VALUE_DEPTH_MAX, join,
@@ -86,8 +86,11 @@ impl<'s> Run<'s> {
         let node = self.schema.node(id);
         // A part that no expression can see has no rules that could be evaluated.
         let expressions = self.expressions;
-        for rule in &expressions.rules[id as usize] {
-            self.rule(rule, node, value, path, before)?;
+        let rules = &expressions.rules[id as usize];
+        // The old value is there for messages as well when one of the rules asks for it.
+        let old = before.old.filter(|_| rules.iter().any(|rule| rule.uses_old));
+        for rule in rules {
+            self.rule(rule, node, value, path, Before { old, ..before })?;
         }
         match value {
             Value::Object(fields) => {
@@ -192,7 +195,12 @@ impl<'s> Run<'s> {
     ) -> Result<(), Exhausted> {
         let mut detail = rule.source.text();
         let mut end = Ok(());
-        if let Some(Ok(program)) = &rule.message {
+        // An old value that is not there, or may be absent, is none that a message could have.
+        let optional = rule.source.optional_old_self == Some(true);
+        let blind = before.old.is_none() || optional;
+        if let Some(Ok(program)) = &rule.message
+            && !(blind && program.uses(OLD_SELF))
+        {
             match self.message(program, values, &rule.source.message_expression) {
                 Ok(Some(text)) => detail = text,
                 Ok(None) => {}

@@ -153,12 +153,30 @@ fn versions_are_checked() {
             crd["spec"]["versions"][0]["additionalPrinterColumns"][0]["type"] = "text".into();
         }),
         [
+            "spec.versions[0].subresources.scale.specReplicasPath: Invalid value: \".x\": should \
+             be a json path under .spec",
             "spec.versions[0].additionalPrinterColumns[0].type: Unsupported value: \"text\": \
              supported values: \"boolean\", \"date\", \"integer\", \"number\", \"string\"",
             "spec.versions[0].selectableFields[0].jsonPath: Invalid value: \".spec.none\": is an \
              invalid path: does not refer to a valid field",
-            "spec.versions[0].subresources.scale.specReplicasPath: Invalid value: \".x\": should \
-             be a json path under .spec",
+        ]
+    );
+}
+
+#[test]
+fn what_all_versions_say_alike_is_told_as_the_definitions_own() {
+    assert_eq!(
+        on_create(|crd| {
+            let versions = crd["spec"]["versions"].as_array_mut().unwrap();
+            versions.truncate(1);
+            versions[0]["schema"]["openAPIV3Schema"]["properties"]["foo"] = json!({});
+            versions[0]["additionalPrinterColumns"][0]["type"] = "text".into();
+        }),
+        [
+            "spec.validation.openAPIV3Schema.properties[foo].type: Required value: must not be \
+             empty for specified object fields",
+            "spec.additionalPrinterColumns[0].type: Unsupported value: \"text\": supported values: \
+             \"boolean\", \"date\", \"integer\", \"number\", \"string\"",
         ]
     );
 }
