@@ -167,7 +167,7 @@ async fn apply(
     let (target, operation) = (target(context), operation(context));
     let written =
         context.registry.apply(&target, operation, &decoded.value, force, &options).await?;
-    answer(context, &written, accepted)
+    answer(context, &written, accepted).await
 }
 
 /// Why the asker may not create the object that an update finds missing.

@@ -57,14 +57,6 @@ pub fn differences(
         return Vec::new();
     }
     let (mut left, mut right) = (comparable(real_body), comparable(our_body));
-    if step.path.contains("dryRun=All") {
-        // Nothing was stored, so no version means anything.
-        for side in [&mut left, &mut right] {
-            if let Some(metadata) = side.get_mut("metadata").and_then(Value::as_object_mut) {
-                metadata.remove("resourceVersion");
-            }
-        }
-    }
     if real.status == 406 {
         // Says nothing, or that there is nothing to say.
         for side in [&mut left, &mut right] {

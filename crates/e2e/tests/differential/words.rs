@@ -104,6 +104,12 @@ impl Words {
 
     pub fn share_value(&mut self, path: &str, value: &mut Value) {
         let collection = collection(path);
+        if path.contains("dryRun=All")
+            && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            // Nothing was stored, so no version means anything.
+            metadata.remove("resourceVersion");
+        }
         if let Some(metadata) = value.get("metadata").filter(|_| is_list(value)) {
             let is_current = !path.contains("resourceVersion=") && !path.contains("continue=");
             if let Some(version) = metadata.get("resourceVersion").and_then(Value::as_str)
