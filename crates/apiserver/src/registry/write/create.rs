@@ -50,6 +50,7 @@ impl Registry {
             return Err(Status::new(500, "", text));
         }
         let mut warnings = check_fields(resource, &object, options)?;
+        drop_server_fields(resource, &mut object);
         resource.strategy.prune(&mut object);
         resource.strategy.default(&mut object);
         metadata::drop_empty(&mut object);
@@ -97,18 +98,7 @@ impl Registry {
         let write = target.write(Operation::Create, options);
         let _creating = self.creating();
         self.admit_into_namespace(&target).await?;
-        for field in [
-            "resourceVersion",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "generation",
-            "selfLink",
-        ] {
-            let kept = field == "generation" && !resource.rules.generation;
-            if !kept {
-                object.remove_meta(field);
-            }
-        }
+        drop_server_fields(resource, &mut object);
         if resource.has_status()
             && !resource.strategy.keeps_status_on_create()
             && object.as_object_mut().expect("checked to be an object").remove("status").is_some()
@@ -194,6 +184,22 @@ impl Registry {
         );
         Err(Status::forbidden(&resource.group, &resource.plural, target.name, &text)
             .causes(vec![cause]))
+    }
+}
+
+/// Metadata that only the server writes, and that bodies may carry along.
+fn drop_server_fields(resource: &Resource, object: &mut Value) {
+    for field in [
+        "resourceVersion",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "selfLink",
+    ] {
+        let kept = field == "generation" && !resource.rules.generation;
+        if !kept {
+            object.remove_meta(field);
+        }
     }
 }
 

@@ -246,9 +246,11 @@ impl Registry {
             for plugin in self.plugins(resource).filter(|_| reviewed) {
                 plugin.admit(resource, &write, Some(new), Some(old)).await?;
             }
-            self.charge_quotas(&write, resource, new, Some(old)).await?;
         }
         self.review(&request, Some(new), Some(old)).await?;
+        if new != old {
+            self.charge_quotas(&write, resource, new, Some(old)).await?;
+        }
         warnings.extend(options.warnings.take());
         Ok(warnings)
     }
@@ -276,7 +278,7 @@ fn stored_differently(resource: &Resource, stored: &Stored) -> bool {
 }
 
 /// The subresource that an update goes through.
-fn subresource<'a>(operation: Operation, options: &'a WriteOptions) -> &'a str {
+fn subresource(operation: Operation, options: &WriteOptions) -> &str {
     match operation {
         Operation::UpdateStatus => "status",
         Operation::Finalize => "finalize",
