@@ -228,6 +228,9 @@ pub async fn call_endpoint(
     body: Inbound,
 ) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Plain)?;
+    if context.info.verb == "patch" {
+        patch_media(context, &[])?;
+    }
     let options = options::write_options(context, "CreateOptions")?;
     let call = |verb: &'static str, body: Value| Call {
         user: context.user.clone(),
