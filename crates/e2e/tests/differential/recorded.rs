@@ -5,6 +5,7 @@
 //! makes what the recording found in place; with `lost`, which says why, the request cannot be made again. `as` is who
 //! asks, when it is not the administrator.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -48,8 +49,26 @@ const HEADERS: [&str; 14] = [
     "authorization",
 ];
 
+/// What controllers do meanwhile falls otherwise each time: what counts is told by two runs.
 #[test]
 fn recorded_requests_are_answered_as_kube_apiserver_answers_them() {
+    let mut found = replay();
+    if !found.is_empty() {
+        println!("once more, for {:?}", found.keys());
+        let again = replay();
+        found.retain(|id, _| again.contains_key(id));
+    }
+    let shown: Vec<&str> = found.values().take(SHOWN_MAX).map(String::as_str).collect();
+    assert!(
+        found.is_empty(),
+        "{} requests were answered differently (kube-apiserver | drover), such as\n{}",
+        found.len(),
+        shown.join("\n")
+    );
+}
+
+/// Sends all requests to both. Gives what differs without a reason, by the id of the request.
+fn replay() -> BTreeMap<String, String> {
     let cluster = RealCluster::start().unwrap();
     let sim = Sim::start(&["--nodes", "0"]).unwrap();
     let real = Kubeconfig::parse(cluster.kubeconfig()).unwrap();
@@ -58,11 +77,12 @@ fn recorded_requests_are_answered_as_kube_apiserver_answers_them() {
     let mut then = Words::default();
 
     let mut tally = Tally::default();
-    let mut found = Vec::new();
+    let mut found = BTreeMap::new();
     for entry in entries().unwrap() {
         if entry["before"].is_string() {
-            found.extend(furnish(&mut real, &entry));
-            found.extend(furnish(&mut ours, &entry));
+            for side in [&mut real, &mut ours] {
+                found.extend(furnish(side, &entry).map(|failed| (failed.clone(), failed)));
+            }
             continue;
         }
         let id = entry["id"].as_str().unwrap();
@@ -97,18 +117,12 @@ fn recorded_requests_are_answered_as_kube_apiserver_answers_them() {
         let drift = since(&one, &one_body);
         let ours_since = since(&other, &other_body);
         if let Some(complaint) = tally.judge(id, &between, &drift, &ours_since) {
-            found.push(format!("{id}: {step}\n    {complaint}"));
+            found.insert(id.to_owned(), format!("{id}: {step}\n    {complaint}"));
         }
     }
     println!("{tally}");
     assert_eq!(tally.total(), RECORDED, "requests of the recording");
-    let shown = found.len().min(SHOWN_MAX);
-    assert!(
-        found.is_empty(),
-        "{} requests were answered differently (kube-apiserver | drover), such as\n{}",
-        found.len(),
-        found[..shown].join("\n")
-    );
+    found
 }
 
 fn entries() -> Result<Vec<Value>> {
