@@ -18,12 +18,14 @@ use feature_kit::{
 };
 
 pub use graph::RoleGraph;
+use kube::Api;
 
 /// The feature. `graph` is also what the server asks for groups.
-pub fn feature(_: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
+pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
     use cluster_role_template_binding::{admission, creator, management};
+    let reader = context.clients.controller(&feature_kit::rbac::reflector_identity());
     let bindings = KindRules::of::<ClusterRoleTemplateBinding>()
-        .admit_with(Arc::new(admission::BindingRules::new(graph.clone())));
+        .admit_with(Arc::new(admission::BindingRules::new(graph.clone(), Api::all(reader))));
     let templates = KindRules::of::<RoleTemplate>()
         .admit_with(Arc::new(role_template::admission::TemplateRules::new(graph.clone())));
     Feature::new("access")

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use api_management::RoleTemplate;
 use api_management::role_template::{CLUSTER_OWNER, CONTEXT_CLUSTER};
 use api_meta::status::{Cause, Status};
 use feature_kit::access::{GROUP_GLOBAL_ADMIN, cluster_group};
 use feature_kit::controller::GROUP_CONTROLLERS;
 use feature_kit::{Admit, Operation, Review};
 use futures::future::BoxFuture;
+use kube::Api;
 use serde_json::Value;
 
 use crate::graph::RoleGraph;
@@ -19,14 +21,27 @@ const GROUP_MASTERS: &str = "system:masters";
 /// See the module.
 pub struct BindingRules {
     graph: Arc<RoleGraph>,
+    templates: Api<RoleTemplate>,
 }
 
 impl BindingRules {
-    pub fn new(graph: Arc<RoleGraph>) -> Self {
-        Self { graph }
+    /// `templates` is asked about what the graph has not heard of yet.
+    pub fn new(graph: Arc<RoleGraph>, templates: Api<RoleTemplate>) -> Self {
+        Self { graph, templates }
     }
 
-    fn check(&self, review: &Review<'_>) -> Result<(), Status> {
+    async fn template(&self, name: &str) -> Result<Option<Arc<RoleTemplate>>, Status> {
+        match self.graph.template(name) {
+            None if name.is_empty() => Ok(None),
+            None => {
+                let found = self.templates.get_opt(name).await;
+                found.map(|found| found.map(Arc::new)).map_err(|error| Status::internal(&error))
+            }
+            known => Ok(known),
+        }
+    }
+
+    async fn check(&self, review: &Review<'_>) -> Result<(), Status> {
         let Some(object) = review.object else { return Ok(()) };
         let role = object["roleTemplateName"].as_str().unwrap_or_default();
         let before = review.old.and_then(|old| old["roleTemplateName"].as_str());
@@ -38,7 +53,7 @@ impl BindingRules {
             let (group, kind) = (api_management::GROUP, "ClusterRoleTemplateBinding");
             Err(Status::invalid(group, kind, review.name, vec![cause]))
         };
-        let Some(template) = self.graph.template(role) else {
+        let Some(template) = self.template(role).await? else {
             return invalid("no such role template");
         };
         if template.context != CONTEXT_CLUSTER {
@@ -73,6 +88,6 @@ impl BindingRules {
 
 impl Admit for BindingRules {
     fn admit<'a>(&'a self, review: &'a Review<'a>) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(async move { self.check(review) })
+        Box::pin(self.check(review))
     }
 }
