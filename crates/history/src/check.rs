@@ -159,7 +159,10 @@ pub fn check(history: &[Entry]) -> Result<Summary, Violation> {
 
 fn read(history: &[Entry]) -> Read<'_> {
     let mut read = Read { questions: BTreeMap::new(), watches: BTreeMap::new(), crashes: 0 };
-    let (mut known, mut compacted, mut compacting) = (0, 0, 0);
+    let (mut known, mut compacted) = (0, 0);
+    // A storage without room lets go of all history, and who asks may learn of that before anybody is told.
+    let is_full = |entry: &Entry| matches!(entry, Entry::Told(_, Outcome::Full(_)));
+    let mut compacting = if history.iter().any(is_full) { Revision::MAX } else { 0 };
     for (line, entry) in history.iter().enumerate() {
         known = known.max(record::told(entry).unwrap_or(0));
         match entry {
@@ -183,9 +186,6 @@ fn read(history: &[Entry]) -> Read<'_> {
                     (question.operation, outcome)
                 {
                     compacted = compacted.max(*to);
-                }
-                if matches!(outcome, Outcome::Full(_)) {
-                    compacting = Revision::MAX;
                 }
                 question.answer = Some(Answer { outcome, told: line, compacting });
             }
