@@ -36,25 +36,55 @@ pub struct Acknowledged {
     pub newest: Revision,
     /// What compaction has certainly reached.
     pub compacted: Revision,
+    /// The last that was told was that a key is not there. That has no revision, and any commit may
+    /// be the one that it shows.
+    pub unnamed: bool,
 }
 
 impl Acknowledged {
     /// By the end of `entries`.
     pub fn by(entries: &[Entry]) -> Self {
         let mut asked = BTreeMap::new();
+        let mut absence = None;
         let mut all = Self::default();
-        for entry in entries {
+        for (line, entry) in entries.iter().enumerate() {
             all.newest = all.newest.max(record::told(entry).unwrap_or(0));
             match entry {
-                Entry::Asked(number, Operation::Compact { to }) => drop(asked.insert(number, *to)),
-                Entry::Told(number, Outcome::Compacted) => {
-                    all.compacted = all.compacted.max(asked.get(number).copied().unwrap_or(0));
+                Entry::Asked(number, operation) => drop(asked.insert(number, (line, operation))),
+                Entry::Told(_, Outcome::Refused(None)) => absence = Some(line),
+                Entry::Told(number, outcome) => {
+                    let Some((since, operation)) = asked.get(number) else { continue };
+                    if let (Operation::Compact { to }, Outcome::Compacted) = (operation, outcome) {
+                        all.compacted = all.compacted.max(*to);
+                    }
+                    // Whatever was there when this was asked has no newer revision.
+                    if Some(*since) > absence && tells_the_newest(operation, outcome) {
+                        absence = None;
+                    }
                 }
                 _ => {}
             }
         }
+        all.unnamed = absence.is_some();
         all
     }
+}
+
+/// Whether an answer's revision is at least that of every commit before its question.
+fn tells_the_newest(operation: &Operation, outcome: &Outcome) -> bool {
+    let is_of_now = !matches!(
+        operation,
+        Operation::Get { at: Some(_), .. } | Operation::List { at: Some(_), .. }
+    );
+    let has_revision = matches!(
+        outcome,
+        Outcome::Put(_)
+            | Outcome::Deleted { .. }
+            | Outcome::Found { .. }
+            | Outcome::Listed { .. }
+            | Outcome::Newest(_)
+    );
+    is_of_now && has_revision
 }
 
 /// Why there is no copy.
@@ -123,6 +153,9 @@ fn synced(database: &[u8], log: &[u8], acknowledged: Acknowledged) -> Result<usi
             break;
         }
         kept = Some(end);
+        if acknowledged.unnamed {
+            break;
+        }
     }
     kept.ok_or(CutError::Lost { acknowledged, found })
 }
@@ -141,7 +174,7 @@ fn held(database: &[u8], log: &[u8]) -> Result<Acknowledged, CutError> {
     let revision = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let compacted = revision("SELECT revision FROM compaction")? as Revision;
     let changed = revision("SELECT coalesce(max(revision), 0) FROM changes")? as Revision;
-    Ok(Acknowledged { newest: changed.max(compacted), compacted })
+    Ok(Acknowledged { newest: changed.max(compacted), compacted, unnamed: false })
 }
 
 /// Pages that the log holds are of any age in the database, sector by sector.
