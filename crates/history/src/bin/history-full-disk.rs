@@ -24,6 +24,8 @@ const VALUE_BYTES: usize = 20_000;
 const FILLING: &str = "/fill/";
 /// Writes that must find room again.
 const WRITES_AFTER: usize = 20;
+/// Refused meanwhile, because of the work beside.
+const REFUSALS_MAX: usize = 10_000;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -61,18 +63,20 @@ async fn run(directory: &Path, seed: &str) -> Result<String, Box<dyn Error>> {
     }
     expect_all(&storage, &made, "while the disk is full").await?;
     fs::remove_file(directory.join(BALLAST[0].0))?;
-    let mut after = 0;
+    let (mut after, mut refused) = (0, 0);
     while after < WRITES_AFTER {
         match put(&storage, made.len()).await {
-            Ok(state) => made.push(state),
+            Ok(state) => {
+                made.push(state);
+                after += 1;
+            }
             // The work beside may have taken the room for a moment.
-            Err(StorageError::Full { .. }) if after == 0 => {
+            Err(StorageError::Full { .. }) if refused < REFUSALS_MAX => {
+                refused += 1;
                 tokio::task::yield_now().await;
-                continue;
             }
             Err(error) => return Err(error.into()),
         }
-        after += 1;
     }
     expect_all(&storage, &made, "after room was made").await?;
     running.finish().await?;
