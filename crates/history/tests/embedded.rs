@@ -20,8 +20,6 @@ use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-#[path = "embedded/full_disk.rs"]
-mod full_disk;
 #[path = "embedded/killed.rs"]
 mod killed;
 
