@@ -8,6 +8,7 @@
 pub mod decode;
 pub mod duration;
 pub mod fields;
+pub mod go_text;
 pub mod image;
 pub mod labels;
 pub mod metadata;

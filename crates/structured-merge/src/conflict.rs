@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use api_meta::go_text::quoted;
+
 use crate::element::Path;
-use crate::go_text;
 
 /// A field that another manager owns and the wish sets to something else.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,12 +24,12 @@ impl std::error::Error for Conflicts {}
 impl fmt::Display for Conflicts {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [Conflict { manager, path }] = self.0.as_slice() {
-            return write!(out, "conflict with {}: {path}", go_text::quoted(manager));
+            return write!(out, "conflict with {}: {path}", quoted(manager));
         }
         for (at, group) in self.0.chunk_by(|left, right| left.manager == right.manager).enumerate()
         {
             let separator = if at == 0 { "" } else { "\n" };
-            write!(out, "{separator}conflicts with {}:", go_text::quoted(&group[0].manager))?;
+            write!(out, "{separator}conflicts with {}:", quoted(&group[0].manager))?;
             group.iter().try_for_each(|conflict| write!(out, "\n- {}", conflict.path))?;
         }
         Ok(())

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use api_meta::go_text::quoted;
 use serde_json::Value;
 
 use crate::value::{Num, num};
@@ -82,33 +83,6 @@ pub fn in_path(value: &Value) -> String {
         }
         scalar => plain(scalar),
     }
-}
-
-/// Go's `%q`.
-pub fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for char in text.chars() {
-        match char {
-            '"' | '\\' => out.extend(['\\', char]),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            char if char.is_ascii_control() => {
-                push_formatted(&mut out, format_args!("\\x{:02x}", char as u32))
-            }
-            char if char.is_control() => {
-                push_formatted(&mut out, format_args!("\\u{:04x}", char as u32))
-            }
-            char => out.push(char),
-        }
-    }
-    out.push('"');
-    out
 }
 
 /// Go's `%g` with the shortest digits: with an exponent below 1e-4 and from 1e6.

@@ -10,6 +10,7 @@ mod validate;
 use std::borrow::Cow;
 use std::fmt;
 
+use api_meta::go_text::quoted;
 use serde_json::Value;
 
 pub use compare::Comparison;
@@ -223,7 +224,7 @@ fn keyed_element(
         })
         .collect();
     if fields.is_empty() {
-        let keys: Vec<String> = keys.iter().map(|key| go_text::quoted(key)).collect();
+        let keys: Vec<String> = keys.iter().map(|key| quoted(key)).collect();
         return Err(format!(
             "associative list with keys has an element that omits all key fields [{}] (and doesn't \
              have default values for any key fields)",

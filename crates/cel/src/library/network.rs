@@ -4,8 +4,9 @@ mod explain;
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use api_meta::go_text::quoted;
+
 use self::explain::explain;
-use crate::library::text_format::quoted;
 use crate::value::{Outcome, Value, fail, no_such_overload};
 
 pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {

@@ -2,6 +2,8 @@
 
 pub(crate) mod template;
 
+use api_meta::go_text::quoted;
+
 use self::template::{Clause, Piece, pieces};
 use crate::limits::{TEXT_BYTES_MAX, VALUE_DEPTH_MAX};
 use crate::value::{Failure, List, Map, Outcome, Value, fail};
@@ -234,29 +236,6 @@ fn inner(value: &Value<'_>, out: &mut String, depth: usize) -> Result<(), Failur
     };
     out.push_str(&text);
     Ok(())
-}
-
-/// A text in quotes, with what cannot be printed written as code.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 /// Entries in the order of their keys.

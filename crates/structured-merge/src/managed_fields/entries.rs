@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api_meta::go_text::quoted;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -156,10 +157,10 @@ pub(super) fn identity(
 pub(super) fn shown(id: &str) -> String {
     let identity: Value = serde_json::from_str(id).unwrap_or_default();
     let text = |name: &str| identity[name].as_str().unwrap_or_default();
-    let mut out = go_text::quoted(text("manager"));
+    let mut out = quoted(text("manager"));
     if !text("subresource").is_empty() {
         out.push_str(" with subresource ");
-        out.push_str(&go_text::quoted(text("subresource")));
+        out.push_str(&quoted(text("subresource")));
     }
     if text("operation") == "Update" {
         out.push_str(" using ");

@@ -1,6 +1,6 @@
 //! Why a text is no IP address, in the words of Go's `net/netip`.
 
-use crate::library::text_format::quoted;
+use api_meta::go_text::quoted;
 
 /// Digits of a group of an IPv6 address.
 const GROUP_DIGITS_MAX: usize = 4;
