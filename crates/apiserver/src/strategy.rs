@@ -74,6 +74,16 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
+    /// Paths of what a write of status leaves as it was, so that nobody comes to own it by that.
+    fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
+        &[&["spec"]]
+    }
+
+    /// The name of an object that comes without any, for kinds that give one.
+    fn name_for(&self) -> Option<String> {
+        None
+    }
+
     /// Whether create takes `status` from the body although there is a status subresource (nodes).
     fn keeps_status_on_create(&self) -> bool {
         false

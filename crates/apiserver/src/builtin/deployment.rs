@@ -12,6 +12,7 @@ use crate::strategy::{Operation, Write};
 
 pub fn kind() -> Kind {
     Kind {
+        kept_by_status: &[&["spec"], &["metadata", "labels"]],
         short_names: &["deploy"],
         categories: &["all"],
         columns: &[

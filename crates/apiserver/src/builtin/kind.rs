@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::normal;
+use crate::registry::new_uid;
 use crate::resource::{
     Backend, Column, Resource, Rules, SelectableField, Subresource, SubresourceHandler,
 };
@@ -88,6 +89,10 @@ pub struct Kind {
     pub rules: Rules,
     /// Create takes `status` from the body although there is a subresource.
     pub keeps_status: bool,
+    /// Paths of what a write of status leaves as it was.
+    pub kept_by_status: &'static [&'static [&'static str]],
+    /// Objects without a name get one.
+    pub names_itself: bool,
     /// A delete that does not say otherwise leaves the dependants behind.
     pub orphans: bool,
     /// What is said with every answer about a deprecated version.
@@ -130,6 +135,8 @@ impl Kind {
                 ttl: None,
             },
             keeps_status: false,
+            kept_by_status: &[&["spec"]],
+            names_itself: false,
             orphans: false,
             deprecation: None,
             opaque: &[],
@@ -207,6 +214,8 @@ impl Kind {
                 kind: self.kind,
                 version: self.version,
                 keeps_status: self.keeps_status,
+                kept_by_status: self.kept_by_status,
+                names_itself: self.names_itself,
                 orphans: self.orphans,
                 deprecation: self.deprecation,
                 opaque: self.opaque,
@@ -241,6 +250,8 @@ struct KindStrategy {
     kind: &'static str,
     version: &'static str,
     keeps_status: bool,
+    kept_by_status: &'static [&'static [&'static str]],
+    names_itself: bool,
     orphans: bool,
     deprecation: Option<&'static str>,
     opaque: &'static [&'static str],
@@ -310,6 +321,14 @@ impl Strategy for KindStrategy {
 
     fn keeps_status_on_create(&self) -> bool {
         self.keeps_status
+    }
+
+    fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
+        self.kept_by_status
+    }
+
+    fn name_for(&self) -> Option<String> {
+        self.names_itself.then(new_uid)
     }
 
     fn orphans_by_default(&self) -> bool {

@@ -31,6 +31,11 @@ const UPDATE_FORBIDDEN: &str = "pod updates may not change fields other than \
 
 pub fn kind() -> Kind {
     Kind {
+        kept_by_status: &[
+            &["spec"],
+            &["metadata", "deletionTimestamp"],
+            &["metadata", "ownerReferences"],
+        ],
         short_names: &["po"],
         categories: &["all"],
         columns: &[

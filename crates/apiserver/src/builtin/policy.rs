@@ -116,6 +116,7 @@ pub fn resource_quota() -> Kind {
 pub fn limit_range() -> Kind {
     let mut kind = Kind {
         short_names: &["limits"],
+        names_itself: true,
         columns: &[NAME, ("Created At", "date", "", 0)],
         hooks: Hooks {
             default: |object| {

@@ -124,6 +124,10 @@ impl Strategy for DefinitionStrategy {
         }
     }
 
+    fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
+        &[&["spec"], &["metadata"]]
+    }
+
     fn unknown_fields(&self, object: &Value) -> Vec<String> {
         schema().map(|schema| schema.unknown_fields(object)).unwrap_or_default()
     }

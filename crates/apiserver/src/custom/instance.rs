@@ -139,6 +139,10 @@ impl Strategy for CustomStrategy {
         self.schema.prune(object);
     }
 
+    fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
+        &[&["spec"], &["metadata"]]
+    }
+
     fn unknown_fields(&self, object: &Value) -> Vec<String> {
         self.schema.unknown_fields(object)
     }

@@ -209,11 +209,10 @@ fn ensure_name(target: &Target<'_>, object: &mut Value) -> Result<String, Status
     }
     let base = object.meta_str("generateName");
     let name = match base {
-        "" if target.resource.kind == "LimitRange" && !target.resource.custom => new_uid(),
-        "" => {
+        "" => target.resource.strategy.name_for().ok_or_else(|| {
             let cause = Cause::required("metadata.name", "name or generateName is required");
-            return Err(target.invalid(vec![cause]));
-        }
+            target.invalid(vec![cause])
+        })?,
         base => names::generate_name(base, rand::random()),
     };
     object.set_meta("name", name.clone());

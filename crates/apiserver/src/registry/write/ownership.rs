@@ -189,18 +189,9 @@ impl Versions for Served<'_> {
 
 /// What the endpoint resets whoever writes there, so that nobody comes to own it by that.
 fn reset_fields(resource: &Resource, subresource: &str) -> FieldSet {
-    const STATUS: &[&[&str]] = &[&["status"]];
-    const SPEC: &[&[&str]] = &[&["spec"]];
-    const SPEC_AND_METADATA: &[&[&str]] = &[&["spec"], &["metadata"]];
-    let fields: &[&[&str]] = match (subresource, resource.kind.as_str()) {
-        ("status", _) if resource.custom => SPEC_AND_METADATA,
-        ("status", "CustomResourceDefinition") => SPEC_AND_METADATA,
-        ("status", "Deployment") => &[&["spec"], &["metadata", "labels"]],
-        ("status", "Pod") => {
-            &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
-        }
-        ("status", _) => SPEC,
-        _ if resource.has_status() => STATUS,
+    let fields: &[&[&str]] = match subresource {
+        "status" => resource.strategy.kept_by_status(),
+        _ if resource.has_status() => &[&["status"]],
         _ => &[],
     };
     fields.iter().map(|names| Path::fields(names.to_vec())).collect()

@@ -393,15 +393,16 @@ fn copy_member(member: &str, from: &Value, to: &mut Value) {
     };
 }
 
-/// The current object with another status. Built-in kinds also take labels, annotations and finalizers along, but for
-/// a Deployment's labels.
+/// The current object with another status. Built-in kinds also take metadata along, but for what they keep.
 fn with_status_of(resource: &Resource, old: &Value, new: &Value) -> Value {
     let mut merged = old.clone();
     copy_member("status", new, &mut merged);
     if !resource.custom {
         copy_member("metadata", new, &mut merged);
-        if resource.kind == "Deployment" {
-            copy_member("labels", &old["metadata"], &mut merged["metadata"]);
+        for path in resource.strategy.kept_by_status() {
+            if let ["metadata", field] = path {
+                copy_member(field, &old["metadata"], &mut merged["metadata"]);
+            }
         }
     }
     merged
