@@ -92,8 +92,7 @@ impl Cli {
     pub fn json(&self, arguments: &[&str]) -> Result<Value> {
         let mut all = arguments.to_vec();
         all.extend(["-o", "json"]);
-        let text = self.succeed(&all)?;
-        serde_json::from_str(&text).with_context(|| format!("no JSON: {text}"))
+        self.run(&all)?.json()
     }
 
     /// In the background; it ends with the value.

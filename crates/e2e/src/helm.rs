@@ -72,7 +72,6 @@ impl Helm {
     pub fn json(&self, arguments: &[&str]) -> Result<Value> {
         let mut all = arguments.to_vec();
         all.extend(["-o", "json"]);
-        let text = self.succeed(&all)?;
-        serde_json::from_str(&text).with_context(|| format!("helm {} is no JSON", all.join(" ")))
+        self.run(&all)?.json()
     }
 }

@@ -52,6 +52,16 @@ impl Outcome {
         bail!("`{}` ended with {}: {}{}", self.command, self.code, self.stderr, self.stdout)
     }
 
+    /// What it printed, as JSON.
+    ///
+    /// # Errors
+    /// It failed, or printed no JSON.
+    pub fn json(self) -> Result<Value> {
+        let command = self.command.clone();
+        let text = self.succeeded()?;
+        serde_json::from_str(&text).with_context(|| format!("`{command}` printed no JSON: {text}"))
+    }
+
     /// What it complained about.
     ///
     /// # Errors
@@ -130,8 +140,7 @@ impl Kubectl {
     pub fn json(&self, arguments: &[&str]) -> Result<Value> {
         let mut all = arguments.to_vec();
         all.extend(["-o", "json"]);
-        let text = self.succeed(&all)?;
-        serde_json::from_str(&text).with_context(|| format!("kubectl {} is no JSON", all.join(" ")))
+        self.run(&all)?.json()
     }
 
     /// Applies objects.
