@@ -369,7 +369,12 @@ impl Connection {
         Ok(size)
     }
 
-    async fn begin(
+    /// Sends a request and comes back with the head of the answer. Its body lives on its own; over
+    /// HTTP/2 the next request can go while it is read.
+    ///
+    /// # Errors
+    /// No answer came.
+    pub async fn begin(
         &mut self,
         mut request: Request<Body>,
     ) -> Result<::http::Response<hyper::body::Incoming>> {

@@ -17,6 +17,7 @@ const READY_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct Sim {
     process: Process,
+    command: Command,
     folder: TempDir,
 }
 
@@ -27,23 +28,41 @@ impl Sim {
     /// It ends or is not ready in time.
     pub fn start(flags: &[&str]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let log = folder.path().join("sim.log");
         let command = Self::command(folder.path(), flags)?;
-        let process = Process::start("drover sim", &command, &log)?;
-        let mut sim = Self { process, folder };
+        let process = Self::spawn(folder.path(), &command)?;
+        let mut sim = Self { process, command, folder };
+        sim.await_ready()?;
+        Ok(sim)
+    }
+
+    /// Starts it again with what it kept, after [`Sim::kill`], and waits as [`Sim::start`] does. Its
+    /// clusters have other ports then.
+    ///
+    /// # Errors
+    /// As [`Sim::start`].
+    pub fn revive(&mut self) -> Result<()> {
+        self.process = Self::spawn(self.folder.path(), &self.command)?;
+        self.await_ready()
+    }
+
+    fn spawn(folder: &Path, command: &Command) -> Result<Process> {
+        Ok(Process::start("drover sim", command, &folder.join("sim.log"))?)
+    }
+
+    fn await_ready(&mut self) -> Result<()> {
         let ready = poll_until(READY_TIMEOUT, READY_INTERVAL, || {
-            if let Some(status) = sim.process.ended() {
+            if let Some(status) = self.process.ended() {
                 return Ok(Some(status));
             }
-            sim.look().map(|()| None)
+            self.look().map(|()| None)
         });
         match ready {
-            Ok(None) => Ok(sim),
+            Ok(None) => Ok(()),
             Ok(Some(status)) => {
-                bail!("the simulator ended ({status}):\n{}", sim.process.log_tail())
+                bail!("the simulator ended ({status}):\n{}", self.process.log_tail())
             }
             Err(last) => {
-                bail!("the simulator is not ready: {last:#}\n{}", sim.process.log_tail())
+                bail!("the simulator is not ready: {last:#}\n{}", self.process.log_tail())
             }
         }
     }

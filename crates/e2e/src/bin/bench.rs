@@ -7,17 +7,18 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use e2e::measure::{Row, fleet, proxy, start, table};
+use e2e::measure::{Row, apiserver, fleet, proxy, start, table};
 
 type Measure = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Measure); 6] = [
+const PARTS: [(&str, Measure); 7] = [
     ("start", start::times),
     ("idle", start::idle_memory),
     ("sim", fleet::single_import),
     ("proxy", proxy::measure),
     ("bulk", proxy::measure_bulk),
     ("fleet", fleet::measure),
+    ("apiserver", apiserver::measure),
 ];
 
 fn main() -> ExitCode {
