@@ -64,6 +64,7 @@ impl Both {
     pub fn row(what: &str, unit: &str, target: Target, drover: f64, peer: f64) -> Row {
         let times = if unit.ends_with("/s") { drover / peer } else { peer / drover };
         let note = format!("{drover:.1} {unit}, kube-apiserver + etcd {peer:.1} {unit}");
+        eprintln!("    {what}: {note}");
         Row::new(what, times, "×", target).note(note)
     }
 }
