@@ -32,8 +32,8 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
 use crate::{
-    Expect, KeyValue, RangeRequest, RangeResponse, Revision, Storage, StorageError, VALUE_SIZE_MAX,
-    WatchStream,
+    Expect, KeyValue, RangeRequest, RangeResponse, Revision, STORED_SIZE_MAX, Storage,
+    StorageError, WatchStream,
 };
 use pool::{Cost, ReadPool};
 use queue::{Operation, Queue};
@@ -224,7 +224,7 @@ impl Storage for EmbeddedStorage {
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<KeyValue, StorageError>> {
         let size = value.len();
-        if size > VALUE_SIZE_MAX {
+        if size > STORED_SIZE_MAX {
             return futures::future::ready(Err(StorageError::TooLarge { size })).boxed();
         }
         let operation = Operation::Put { key: key.into(), value, expect, ttl };

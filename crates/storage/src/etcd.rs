@@ -27,8 +27,8 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
 use crate::{
-    Expect, KeyValue, RangeRequest, RangeResponse, Revision, Storage, StorageError, VALUE_SIZE_MAX,
-    WatchStream,
+    Expect, KeyValue, RangeRequest, RangeResponse, Revision, STORED_SIZE_MAX, Storage,
+    StorageError, WatchStream,
 };
 use client::Client;
 pub use config::{EtcdConfig, EtcdConfigError, EtcdTls};
@@ -120,7 +120,7 @@ impl Storage for EtcdStorage {
         ttl: Option<Duration>,
     ) -> BoxFuture<'_, Result<KeyValue, StorageError>> {
         let size = value.len();
-        if size > VALUE_SIZE_MAX {
+        if size > STORED_SIZE_MAX {
             return futures::future::ready(Err(StorageError::TooLarge { size })).boxed();
         }
         let key = key.to_owned();

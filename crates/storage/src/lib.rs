@@ -2,12 +2,13 @@
 //! revision, compare-and-put, watches from a revision, compaction.
 //!
 //! The trait is [`Storage`]; [`embedded`] is the implementation on SQLite, [`etcd`] the one on an
-//! external etcd. The crate knows nothing of Kubernetes: keys are strings, values are bytes. Start
+//! external etcd, [`encryption`] seals the values of either. The crate knows nothing of Kubernetes: keys are strings, values are bytes. Start
 //! reading at [`Storage`].
 
 pub mod conformance;
 pub mod copy;
 pub mod embedded;
+pub mod encryption;
 pub mod etcd;
 #[cfg(test)]
 mod tests;
@@ -161,6 +162,8 @@ pub enum StorageError {
 
 /// Largest value accepted: a request body of 3 MiB plus room for what the server adds.
 pub const VALUE_SIZE_MAX: usize = 4 * 1024 * 1024;
+/// Where values end up they may be larger by what sealing adds.
+pub(crate) const STORED_SIZE_MAX: usize = VALUE_SIZE_MAX + encryption::OVERHEAD;
 
 /// A revisioned store. Every acknowledged write is durable; watchers see each commit exactly once
 /// and in order.

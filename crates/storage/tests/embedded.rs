@@ -11,6 +11,8 @@ use tempfile::TempDir;
 
 #[path = "embedded/crash.rs"]
 mod crash;
+#[path = "embedded/encrypted.rs"]
+mod encrypted;
 
 /// An empty storage with a short tick, so that expiry is soon seen.
 fn empty() -> (Arc<dyn Storage>, TempDir) {
@@ -21,6 +23,10 @@ fn empty() -> (Arc<dyn Storage>, TempDir) {
 
 mod conformance {
     storage::conformance_tests!(super::empty());
+}
+
+mod conformance_encrypted {
+    storage::conformance_tests!(super::encrypted::empty().await);
 }
 
 fn guess() -> impl Strategy<Value = Guess> {

@@ -10,6 +10,8 @@ mod cluster;
 mod copies;
 #[path = "etcd/edges.rs"]
 mod edges;
+#[path = "etcd/encrypted.rs"]
+mod encrypted;
 #[path = "etcd/faults.rs"]
 mod faults;
 #[path = "etcd/history.rs"]
