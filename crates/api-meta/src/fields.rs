@@ -47,6 +47,14 @@ impl FieldSelector {
         Ok(Self { terms })
     }
 
+    /// This selector, and `field` must have this value.
+    pub fn and_equal(mut self, field: &str, value: &str) -> Self {
+        self.terms.push(Term { field: field.to_owned(), value: value.to_owned(), equal: true });
+        self.terms.sort();
+        self.terms.dedup();
+        self
+    }
+
     /// `lookup` gives the value of a field as text; absent fields are empty.
     pub fn matches<'a>(&self, lookup: impl Fn(&str) -> &'a str) -> bool {
         self.terms.iter().all(|term| (lookup(&term.field) == term.value) == term.equal)

@@ -14,7 +14,7 @@ use http::{Response, request};
 
 use crate::attributes::{Authorizer, UserInfo};
 use crate::body::negotiate::{self, Accepted, Offer, Typed};
-use crate::body::respond::Body;
+use crate::body::respond::{self, Body};
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo};
 use crate::resource::{Backend, Resource, Subresource};
@@ -64,6 +64,12 @@ pub async fn handle(context: Context<'_>, body: Inbound) -> Result<Response<Body
     if resource.namespaced && info.namespace.is_empty() && needs_namespace(info.verb) {
         return Err(Status::method_not_allowed());
     }
+    if !resource.namespaced && is_in_namespace(info) {
+        return match resource.custom {
+            true => Ok(respond::not_found()),
+            false => Err(Status::unknown_resource()),
+        };
+    }
     if !info.subresource.is_empty() {
         let subresource =
             resource.subresource(&info.subresource).ok_or_else(|| unknown_subresource(&context))?;
@@ -101,6 +107,13 @@ fn has_right_shape(info: &RequestInfo) -> bool {
         "update" | "patch" => !info.name.is_empty(),
         _ => true,
     }
+}
+
+/// Whether the path is one inside a namespace. The request was authorised with the rights there,
+/// which must never count for what is in no namespace. A namespace's own path names it twice.
+fn is_in_namespace(info: &RequestInfo) -> bool {
+    let is_own = info.group.is_empty() && info.resource == "namespaces";
+    !info.namespace.is_empty() && !(is_own && info.name == info.namespace)
 }
 
 fn needs_namespace(verb: &str) -> bool {

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "rbac/attacks.rs"]
+mod attacks;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -106,7 +109,9 @@ impl World {
             request = request.header(*name, *value);
         }
         let kind = if patch { "application/merge-patch+json" } else { "application/json" };
-        let request = request.header("content-type", kind);
+        if !headers.iter().any(|(name, _)| *name == "content-type") {
+            request = request.header("content-type", kind);
+        }
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let response = self.server.handle(request.body(Full::from(body)).unwrap()).await;
         let code = response.status().as_u16();

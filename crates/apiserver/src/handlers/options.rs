@@ -58,13 +58,18 @@ pub fn get_version(query: &Query) -> Result<Version, Status> {
     }
 }
 
-/// Both selectors, parsed.
-fn parse_selectors(query: &Query) -> Result<(LabelSelector, FieldSelector), Status> {
+/// Both selectors, parsed. A request that was authorised for one name, which an old watch has from
+/// its path, is shown what has that name and nothing else.
+fn parse_selectors(context: &Context<'_>) -> Result<(LabelSelector, FieldSelector), Status> {
+    let query = context.query;
     let labels = LabelSelector::parse(query.text("labelSelector"))
         .map_err(|error| Status::bad_request(error.to_string()))?;
     let fields = FieldSelector::parse(query.text("fieldSelector"))
         .map_err(|error| Status::bad_request(error.to_string()))?;
-    Ok((labels, fields))
+    match context.info.name.as_str() {
+        "" => Ok((labels, fields)),
+        name => Ok((labels, fields.and_equal("metadata.name", name))),
+    }
 }
 
 fn check_fields(resource: &Resource, fields: &FieldSelector) -> Result<(), Status> {
@@ -73,7 +78,7 @@ fn check_fields(resource: &Resource, fields: &FieldSelector) -> Result<(), Statu
 
 /// Both selectors, checked against what the resource offers.
 pub fn selectors(context: &Context<'_>) -> Result<(LabelSelector, FieldSelector), Status> {
-    let (labels, fields) = parse_selectors(context.query)?;
+    let (labels, fields) = parse_selectors(context)?;
     check_fields(&context.resource, &fields)?;
     Ok((labels, fields))
 }
@@ -101,7 +106,7 @@ fn check_field(resource: &Resource, field: &str) -> Result<(), Status> {
 pub fn list_query(context: &Context<'_>) -> Result<ListQuery, Status> {
     let query = context.query;
     let limit: i64 = integer(query, "limit")?.unwrap_or(0);
-    let (labels, fields) = parse_selectors(query)?;
+    let (labels, fields) = parse_selectors(context)?;
     if query.get("sendInitialEvents").is_some() {
         let text = "sendInitialEvents is forbidden for list";
         return Err(forbidden("sendInitialEvents", text));

@@ -17,7 +17,6 @@ const KNOWN: [(&str, &str, &str); 97] = [
     ("P1-", ".details", "415 of a patch without empty details"),
     ("W19-warn", "header warning", "long warnings are not cut"),
     ("W25-microtime", ".message", "which fault of several is told"),
-    ("W2-legacy-watch-item", "", "the old watch path of one object shows its collection"),
     ("W4-yaml-cr", "status", "YAML 1.2, where 'y' is a text"),
     ("W20-depth", "", "nesting ends at 128"),
     ("D1-", "", "only what is offered is listed"),
