@@ -14,12 +14,14 @@ use tokio::task::JoinSet;
 use crate::admission::webhooks;
 use crate::attributes::Authenticator;
 use crate::authentication::{
-    BearerAuthenticator, CertificateVerifier, TokenAuthenticator, TokenChain, UnionAuthenticator,
-    X509Authenticator,
+    BearerAuthenticator, BootstrapTokens, CertificateVerifier, TokenAuthenticator, TokenChain,
+    UnionAuthenticator, X509Authenticator,
 };
 use crate::authorization::{EscalationGuard, RbacAuthorizer, follow, rbac_resources};
+use crate::documents::{KEYS_PATH, OpenIdDocuments};
 use crate::reviews::{ReviewSources, review_resources};
 use crate::server::{ApiServer, Parts};
+use crate::service_accounts::keys::openid_configuration;
 use crate::service_accounts::{
     ServiceAccountTokens, SigningKey, TokenRequests, VerifyKeys, legacy,
 };
@@ -57,8 +59,13 @@ pub struct Assembly {
     pub version_suffix: String,
     /// Asked first.
     pub authenticators: Vec<Arc<dyn Authenticator>>,
-    /// Kinds of bearer tokens beside service account tokens.
+    /// Kinds of bearer tokens that are looked at before service account tokens.
     pub tokens: Vec<Arc<dyn TokenAuthenticator>>,
+    /// Believe bootstrap tokens: Secrets of that type in `kube-system`.
+    pub bootstrap_tokens: bool,
+    /// Kinds of bearer tokens that are asked last: those that ask somebody else are not shown the
+    /// tokens that this server knows itself.
+    pub tokens_outside: Vec<Arc<dyn TokenAuthenticator>>,
     /// Certificates of clients are believed when they are of these authorities.
     pub client_authorities_pem: Option<String>,
     /// Signs service account tokens; see [`SigningKey::generate_pem`].
@@ -104,9 +111,17 @@ impl Assembly {
         let objects = Arc::new(Arc::downgrade(&registry));
         let audiences = vec![ISSUER.to_owned()];
 
+        let openid = OpenIdDocuments {
+            configuration: openid_configuration(ISSUER, &format!("{ISSUER}{KEYS_PATH}")),
+            keys: verify.jwks(),
+        };
         let accounts = ServiceAccountTokens::new(ISSUER, verify, objects.clone());
         let mut kinds = self.tokens;
         kinds.push(Arc::new(accounts));
+        if self.bootstrap_tokens {
+            kinds.push(Arc::new(BootstrapTokens::new(objects.clone())));
+        }
+        kinds.extend(self.tokens_outside);
         let tokens: Arc<dyn TokenAuthenticator> = Arc::new(TokenChain::new(kinds));
         let mut members = self.authenticators;
         if let Some(pem) = &self.client_authorities_pem {
@@ -151,6 +166,7 @@ impl Assembly {
             authorizer: rbac,
             git_version: format!("{GIT_VERSION}{}", self.version_suffix),
         });
+        server.serve_openid(openid);
         Ok(Running {
             server,
             _rbac: rbac_follower,

@@ -2,13 +2,17 @@
 //!
 //! [`UnionAuthenticator`] asks its members in order. A client certificate is [`certificates`], a
 //! bearer token [`bearer`] (a static file, a service account, whatever else implements
-//! [`TokenAuthenticator`]), an identity told by a trusted proxy [`front_proxy`]. Whom that identity
+//! [`TokenAuthenticator`]: [`bootstrap_tokens`], [`oidc`], [`token_webhook`]), an identity told by a trusted proxy [`front_proxy`]. Whom that identity
 //! stands in for is [`crate::impersonation`].
 
 pub mod bearer;
+pub mod bootstrap_tokens;
 pub mod certificates;
 pub mod front_proxy;
+pub mod oidc;
+mod remote;
 pub mod static_tokens;
+pub mod token_webhook;
 
 use std::sync::Arc;
 
@@ -17,9 +21,12 @@ use http::header::{AUTHORIZATION, CONNECTION};
 use http::{HeaderMap, HeaderName, HeaderValue, request};
 
 pub use bearer::{BearerAuthenticator, TokenAuthenticator, TokenChain, TokenUser};
+pub use bootstrap_tokens::BootstrapTokens;
 pub use certificates::{CertificateVerifier, X509Authenticator};
 pub use front_proxy::FrontProxyAuthenticator;
+pub use oidc::{OidcConfig, OidcTokens};
 pub use static_tokens::StaticTokens;
+pub use token_webhook::{ReviewVersion, TokenWebhook};
 
 use crate::attributes::{
     Authenticator, GROUP_AUTHENTICATED, InvalidCredential, USER_ANONYMOUS, UserInfo,

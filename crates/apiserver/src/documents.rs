@@ -2,7 +2,9 @@
 //!
 //! What they say is made in [`crate::discovery`] and [`crate::openapi`]; this is their HTTP side.
 
-use std::sync::Arc;
+mod openid;
+
+use std::sync::{Arc, OnceLock};
 
 use api_meta::status::Status;
 use http::header::{
@@ -19,6 +21,8 @@ use crate::openapi::{Document, OpenApi};
 use crate::registry::Registry;
 use crate::request::Query;
 
+pub use openid::{KEYS_PATH, OpenIdDocuments};
+
 /// A document whose URL names its content stays what it is.
 const IMMUTABLE: &str = "public, immutable";
 const UNCACHED: &str = "no-cache, private";
@@ -30,6 +34,7 @@ pub struct Documents {
     registry: Arc<Registry>,
     openapi: Arc<OpenApi>,
     aggregated: Mutex<Option<Kept>>,
+    openid: OnceLock<OpenIdDocuments>,
 }
 
 /// The aggregated documents of one generation of the catalog.
@@ -46,6 +51,14 @@ impl Documents {
             registry,
             openapi: Arc::new(OpenApi::new(git_version)),
             aggregated: Mutex::default(),
+            openid: OnceLock::new(),
+        }
+    }
+
+    /// Serves these too. Only the first call counts.
+    pub fn set_openid(&self, documents: OpenIdDocuments) {
+        if self.openid.set(documents).is_err() {
+            tracing::error!("the documents of OpenID discovery were set twice; the first stay");
         }
     }
 
@@ -58,6 +71,11 @@ impl Documents {
     ) -> Result<Response<Body>, Status> {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return Err(Status::method_not_allowed());
+        }
+        if let Some(answer) =
+            self.openid.get().and_then(|documents| documents.answer(&parts.headers, path))
+        {
+            return answer;
         }
         match path {
             "" => self.plain(parts, query, discovery::paths(&self.registry.catalog())),

@@ -18,7 +18,7 @@ pub mod catalog;
 pub mod controllers;
 pub mod custom;
 pub mod discovery;
-mod documents;
+pub mod documents;
 mod handlers;
 mod health;
 pub mod impersonation;

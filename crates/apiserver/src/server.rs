@@ -25,6 +25,7 @@ use crate::body::decode::BODY_SIZE_MAX;
 use crate::body::negotiate;
 use crate::body::read::{ReadError, read};
 use crate::body::respond::{self, Body};
+use crate::documents::OpenIdDocuments;
 use crate::handlers;
 use crate::health;
 use crate::impersonation::{ImpersonatedBy, impersonate};
@@ -96,6 +97,11 @@ impl ApiServer {
             writes: Semaphore::new(WRITES_MAX),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Lets others find what service account tokens are verified with. Only the first call counts.
+    pub fn serve_openid(&self, documents: OpenIdDocuments) {
+        self.inner.documents.set_openid(documents);
     }
 
     pub fn registry(&self) -> &Arc<Registry> {

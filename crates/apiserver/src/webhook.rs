@@ -11,3 +11,4 @@ mod resolve;
 
 pub use call::{CallError, Caller, RESPONSE_SIZE_MAX};
 pub use client_config::{ClientConfig, Place, validate};
+pub(crate) use connect::Connector;

@@ -149,6 +149,8 @@ async fn management_api(storage: Arc<dyn Storage>, keys: &Keys) -> anyhow::Resul
         version_suffix: "+drover".to_owned(),
         authenticators: Vec::new(),
         tokens: Vec::new(),
+        bootstrap_tokens: false,
+        tokens_outside: Vec::new(),
         client_authorities_pem: None,
         service_account_key_pem: keys.service_account_key_pem.clone(),
         root_ca_pem: keys.authority.certificate_pem().to_owned(),

@@ -7,6 +7,8 @@ use anyhow::Context;
 use apiserver::assembly::Controllers;
 use clap::Args;
 
+use crate::authentication::AuthenticationArgs;
+
 /// The image that a server of this version asks for by default, and that is really run.
 pub const AGENT_IMAGE: &str = concat!("drover-agent:", env!("CARGO_PKG_VERSION"));
 /// Clusters in one process.
@@ -44,6 +46,8 @@ pub struct SimArgs {
     /// Leave workloads, namespaces and owned objects to a kube-controller-manager that you start
     #[arg(long, env = "DROVER_SIM_EXTERNAL_CONTROLLERS")]
     pub external_controllers: bool,
+    #[command(flatten)]
+    pub authentication: AuthenticationArgs,
 }
 
 impl SimArgs {

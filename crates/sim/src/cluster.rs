@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::access::{self, AdminToken};
 use crate::agent::AgentCommand;
+use crate::authentication::Authentication;
 use crate::simulation::{self, Setting};
 
 /// Storage of a simulated cluster: there may be hundreds in one process, and none is large.
@@ -33,6 +34,7 @@ pub struct ClusterConfig {
     pub controllers: Controllers,
     pub ca_pem: String,
     pub certificate: Arc<ServingCertificate>,
+    pub authentication: Authentication,
     pub agent: AgentCommand,
 }
 
@@ -75,6 +77,8 @@ impl Cluster {
             version_suffix: "+drover.sim".to_owned(),
             authenticators: Vec::new(),
             tokens: vec![Arc::new(token.authenticator())],
+            bootstrap_tokens: config.authentication.bootstrap_tokens,
+            tokens_outside: config.authentication.outside.clone(),
             client_authorities_pem: None,
             service_account_key_pem: std::fs::read_to_string(&key_file)?,
             root_ca_pem: config.ca_pem.clone(),

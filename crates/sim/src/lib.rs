@@ -12,6 +12,7 @@
 pub mod access;
 pub mod agent;
 pub mod args;
+pub mod authentication;
 pub mod cluster;
 pub mod simulation;
 
@@ -55,6 +56,7 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
     pki::files::ensure_serving(&files, &authority, "drover-sim", &names, now)?;
     let certificate = ServingCertificate::load(files)?;
     let agent = agent::AgentCommand::new(&args)?;
+    let authentication = args.authentication.resolve()?;
 
     let mut starting = Vec::new();
     for index in 0..args.clusters {
@@ -67,6 +69,7 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
             controllers: args.controllers(),
             ca_pem: authority.certificate_pem().to_owned(),
             certificate: Arc::clone(&certificate),
+            authentication: authentication.clone(),
             agent: agent.clone(),
         };
         let start = async move {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::SimArgs;
 use crate::agent::AgentCommand;
+use crate::authentication::{Authentication, AuthenticationArgs};
 use crate::cluster::{Cluster, ClusterConfig};
 use crate::simulation::deployment::{Generation, Rollout, desired_replicas};
 
@@ -42,6 +43,7 @@ impl World {
             agent_image: "agent:1".to_owned(),
             agent_binary: agent.map(Path::to_owned),
             external_controllers: false,
+            authentication: AuthenticationArgs::default(),
         };
         let now = SystemTime::now();
         let authority = CertificateFiles::in_directory(folder, "ca");
@@ -58,6 +60,7 @@ impl World {
             controllers: args.controllers(),
             ca_pem: authority.certificate_pem().to_owned(),
             certificate: ServingCertificate::load(files).unwrap(),
+            authentication: Authentication::default(),
             agent: AgentCommand::new(&args).unwrap(),
         };
         let cluster = Cluster::start(config).await?;

@@ -192,7 +192,7 @@ impl VerifyKeys {
     }
 }
 
-/// The document at `/.well-known/openid-configuration`.
+/// The document at `/.well-known/openid-configuration`: where the keys of `issuer` are.
 pub fn openid_configuration(issuer: &str, jwks_uri: &str) -> Value {
     json!({
         "issuer": issuer,

@@ -55,6 +55,8 @@ impl Side {
             version_suffix: String::new(),
             authenticators: Vec::new(),
             tokens: Vec::new(),
+            bootstrap_tokens: false,
+            tokens_outside: Vec::new(),
             client_authorities_pem: None,
             service_account_key_pem: SigningKey::generate_pem(),
             root_ca_pem: "CA".to_owned(),

@@ -39,7 +39,7 @@ const KNOWN: [(&str, &str, &str); 97] = [
     ("V2-put-missing-FlowSchema", "", "priority and fairness is not offered"),
     ("V3-put-norv-FlowSchema", "", "priority and fairness is not offered"),
     ("V11-delete-FlowSchema", "", "priority and fairness is not offered"),
-    ("K5-", "", "documents of OIDC discovery are not offered"),
+    ("K5-", "", "each has keys and an address of its own"),
     ("O", "", "schemas name what is offered, in JSON"),
     ("Q1/", "", "this server has checks of its own"),
     ("Q3-", "", "metrics are not offered"),

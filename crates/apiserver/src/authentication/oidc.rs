@@ -1,0 +1,320 @@
+//! Identity tokens of an OpenID Connect provider.
+//!
+//! [`OidcConfig`] says whose tokens are believed and what their claims become. A token is verified
+//! with the provider's keys (`keys`), which are fetched when the first token of the provider comes
+//! and again when one names a key that is not known.
+
+mod keys;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::bearer::{TokenAuthenticator, TokenUser};
+use super::certificates::CREDENTIAL_ID;
+use super::remote::{Remote, RemoteError};
+use crate::attributes::{InvalidCredential, UserInfo};
+pub use keys::Algorithm;
+use keys::KeySet;
+
+/// Shortest time between two fetches of the provider's keys, failed ones too: tokens with made-up
+/// key ids must not turn into requests to the provider.
+pub const KEY_FETCH_PAUSE: Duration = Duration::from_secs(10);
+/// Where a provider describes itself, behind its issuer URL.
+const DISCOVERY_PATH: &str = "/.well-known/openid-configuration";
+
+/// Which tokens are believed, and who they are. The names are those of kube-apiserver's flags.
+#[derive(Clone, Debug)]
+pub struct OidcConfig {
+    /// `--oidc-issuer-url`
+    pub issuer_url: String,
+    /// `--oidc-client-id`: what a token must be meant for.
+    pub client_id: String,
+    /// `--oidc-username-claim`
+    pub username_claim: String,
+    /// `--oidc-username-prefix`: `-` is none; absent is the issuer and `#`, or none for `email`.
+    pub username_prefix: Option<String>,
+    /// `--oidc-groups-claim`
+    pub groups_claim: Option<String>,
+    /// `--oidc-groups-prefix`
+    pub groups_prefix: String,
+    /// `--oidc-required-claim`
+    pub required_claims: BTreeMap<String, String>,
+    /// `--oidc-signing-algs`
+    pub algorithms: Vec<Algorithm>,
+    /// Shortest time between two fetches of the keys; [`KEY_FETCH_PAUSE`] suits.
+    pub key_fetch_pause: Duration,
+    /// Content of `--oidc-ca-file`; empty for the authorities of the machine.
+    pub ca_pem: Vec<u8>,
+}
+
+/// Knows the tokens of one provider.
+pub struct OidcTokens {
+    config: OidcConfig,
+    username_prefix: String,
+    discovery: Remote,
+    keys: arc_swap::ArcSwapOption<KeySet>,
+    fetching: tokio::sync::Mutex<Fetching>,
+}
+
+#[derive(Default)]
+struct Fetching {
+    last: Option<Instant>,
+    /// Where the keys are, once the provider has said so.
+    keys: Option<Remote>,
+}
+
+/// Settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OidcConfigError {
+    #[error("oidc-issuer-url: {0}")]
+    Issuer(#[from] RemoteError),
+    #[error("oidc-issuer-url: \"{0}\" must have no query and no fragment")]
+    IssuerParts(String),
+    #[error("oidc-client-id: must not be empty")]
+    ClientId,
+    #[error("oidc-username-claim: must not be empty")]
+    UsernameClaim,
+    #[error("oidc-signing-algs: name at least one")]
+    Algorithms,
+}
+
+/// Why a token of the provider does not hold, for the log.
+#[derive(Debug, thiserror::Error)]
+enum TokenError {
+    #[error("its signature does not hold, or its algorithm is not allowed")]
+    Signature,
+    #[error("its claims cannot be read")]
+    Claims,
+    #[error("it is expired or not yet valid")]
+    Time,
+    #[error("it is meant for somebody else")]
+    Audience,
+    #[error("its claim \"{0}\" is missing or not usable")]
+    Claim(String),
+    #[error("its e-mail address is not verified")]
+    EmailNotVerified,
+    #[error("the provider's keys are not known: {0}")]
+    Keys(#[from] RemoteError),
+}
+
+impl OidcTokens {
+    /// Does not ask the provider yet.
+    ///
+    /// # Errors
+    /// [`OidcConfigError`], which names the flag.
+    pub fn new(config: OidcConfig) -> Result<Self, OidcConfigError> {
+        let issuer = &config.issuer_url;
+        if issuer.contains(['?', '#']) {
+            return Err(OidcConfigError::IssuerParts(issuer.clone()));
+        }
+        if config.client_id.is_empty() {
+            return Err(OidcConfigError::ClientId);
+        }
+        if config.username_claim.is_empty() {
+            return Err(OidcConfigError::UsernameClaim);
+        }
+        if config.algorithms.is_empty() {
+            return Err(OidcConfigError::Algorithms);
+        }
+        let discovery = format!("{}{DISCOVERY_PATH}", issuer.trim_end_matches('/'));
+        let discovery = Remote::new(&discovery, &config.ca_pem)?;
+        let username_prefix = match config.username_prefix.as_deref() {
+            Some("-") => String::new(),
+            Some(prefix) if !prefix.is_empty() => prefix.to_owned(),
+            _ if config.username_claim == "email" => String::new(),
+            _ => format!("{issuer}#"),
+        };
+        Ok(Self {
+            config,
+            username_prefix,
+            discovery,
+            keys: arc_swap::ArcSwapOption::empty(),
+            fetching: tokio::sync::Mutex::default(),
+        })
+    }
+
+    async fn identify(
+        &self,
+        token: &str,
+        audiences: &[String],
+        now: f64,
+    ) -> Result<Option<TokenUser>, InvalidCredential> {
+        let Some(parts) = Parts::split(token) else { return Ok(None) };
+        let issuer = parts.claims.get("iss").and_then(Value::as_str);
+        if issuer != Some(self.config.issuer_url.as_str()) {
+            return Ok(None);
+        }
+        match self.verify(&parts, now).await {
+            Ok(user) => Ok(Some(TokenUser { user, audiences: audiences.to_vec() })),
+            Err(reason) => {
+                tracing::debug!(%reason, issuer = self.config.issuer_url, "refused a token");
+                Err(InvalidCredential)
+            }
+        }
+    }
+
+    async fn verify(&self, parts: &Parts<'_>, now: f64) -> Result<UserInfo, TokenError> {
+        let algorithm = Algorithm::named(&parts.head.alg)
+            .filter(|algorithm| self.config.algorithms.contains(algorithm))
+            .ok_or(TokenError::Signature)?;
+        self.check_audience_and_time(&parts.claims, now)?;
+        let holds = |keys: &KeySet| {
+            keys.verify(algorithm, &parts.head.kid, parts.signed.as_bytes(), &parts.signature)
+        };
+        let known = self.keys.load_full();
+        if !known.as_deref().is_some_and(holds) {
+            let fetched = self.fetch(known.as_ref()).await?;
+            if !fetched.as_deref().is_some_and(holds) {
+                return Err(TokenError::Signature);
+            }
+        }
+        self.user(&parts.claims)
+    }
+
+    /// Newer keys than `known`, where they can be had.
+    async fn fetch(&self, known: Option<&Arc<KeySet>>) -> Result<Option<Arc<KeySet>>, RemoteError> {
+        let mut fetching = self.fetching.lock().await;
+        let current = self.keys.load_full();
+        let newer = match (&current, known) {
+            (Some(current), Some(known)) => !Arc::ptr_eq(current, known),
+            (current, _) => current.is_some(),
+        };
+        let pause = self.config.key_fetch_pause;
+        if newer || fetching.last.is_some_and(|last| last.elapsed() < pause) {
+            return Ok(current);
+        }
+        fetching.last = Some(Instant::now());
+        if fetching.keys.is_none() {
+            fetching.keys = Some(self.discover().await?);
+        }
+        let remote = fetching.keys.as_ref().expect("it was just set");
+        let keys = KeySet::parse(&remote.get().await?).map_err(|error| remote.unusable(error))?;
+        let keys = Arc::new(keys);
+        self.keys.store(Some(keys.clone()));
+        Ok(Some(keys))
+    }
+
+    async fn discover(&self) -> Result<Remote, RemoteError> {
+        #[derive(Deserialize)]
+        struct Discovery {
+            issuer: String,
+            jwks_uri: String,
+        }
+        let answer = self.discovery.get().await?;
+        let found: Discovery =
+            serde_json::from_slice(&answer).map_err(|error| self.discovery.unusable(error))?;
+        if found.issuer != self.config.issuer_url {
+            let reason = format!("it is of the issuer \"{}\"", found.issuer);
+            return Err(self.discovery.unusable(reason));
+        }
+        Remote::new(&found.jwks_uri, &self.config.ca_pem)
+    }
+
+    fn check_audience_and_time(
+        &self,
+        claims: &Map<String, Value>,
+        now: f64,
+    ) -> Result<(), TokenError> {
+        let meant = strings(claims.get("aud")).unwrap_or_default();
+        if !meant.contains(&self.config.client_id) {
+            return Err(TokenError::Audience);
+        }
+        let expires = claims.get("exp").and_then(Value::as_f64).ok_or(TokenError::Time)?;
+        let early = claims
+            .get("nbf")
+            .is_some_and(|begins| begins.as_f64().is_none_or(|begins| now < begins));
+        if expires < now || early { Err(TokenError::Time) } else { Ok(()) }
+    }
+
+    /// Who the verified claims speak of.
+    fn user(&self, claims: &Map<String, Value>) -> Result<UserInfo, TokenError> {
+        let unusable = |claim: &str| TokenError::Claim(claim.to_owned());
+        let username = &self.config.username_claim;
+        let name = claims.get(username).and_then(Value::as_str).filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| unusable(username))?;
+        // Where the provider does not say, the address is taken for verified.
+        if username == "email"
+            && claims.get("email_verified").is_some_and(|verified| *verified != true)
+        {
+            return Err(TokenError::EmailNotVerified);
+        }
+        let groups = match &self.config.groups_claim {
+            Some(claim) if claims.contains_key(claim) => {
+                strings(claims.get(claim)).ok_or_else(|| unusable(claim))?
+            }
+            _ => Vec::new(),
+        };
+        for (claim, wanted) in &self.config.required_claims {
+            if claims.get(claim).and_then(Value::as_str) != Some(wanted.as_str()) {
+                return Err(unusable(claim));
+            }
+        }
+        let prefix = &self.config.groups_prefix;
+        let mut user = UserInfo {
+            name: format!("{}{name}", self.username_prefix),
+            groups: groups.iter().map(|group| format!("{prefix}{group}")).collect(),
+            ..UserInfo::default()
+        };
+        if let Some(id) = claims.get("jti").and_then(Value::as_str).filter(|id| !id.is_empty()) {
+            user.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={id}")]);
+        }
+        Ok(user)
+    }
+}
+
+/// One text or a list of texts.
+fn strings(claim: Option<&Value>) -> Option<Vec<String>> {
+    match claim? {
+        Value::String(one) => Some(vec![one.clone()]),
+        Value::Array(many) => many.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
+        _ => None,
+    }
+}
+
+#[derive(Deserialize)]
+struct Head {
+    alg: String,
+    #[serde(default)]
+    kid: String,
+}
+
+/// A token taken apart; nothing of it is verified.
+struct Parts<'t> {
+    head: Head,
+    claims: Map<String, Value>,
+    signed: &'t str,
+    signature: Vec<u8>,
+}
+
+impl<'t> Parts<'t> {
+    /// None for what is no signed token.
+    fn split(token: &'t str) -> Option<Self> {
+        let (signed, signature) = token.rsplit_once('.')?;
+        let (head, claims) = signed.split_once('.')?;
+        let decoded = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
+        Some(Self {
+            head: serde_json::from_slice(&decoded(head)?).ok()?,
+            claims: serde_json::from_slice(&decoded(claims)?).ok()?,
+            signed,
+            signature: decoded(signature)?,
+        })
+    }
+}
+
+impl TokenAuthenticator for OidcTokens {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: &'a [String],
+    ) -> BoxFuture<'a, Result<Option<TokenUser>, InvalidCredential>> {
+        let now = jiff::Timestamp::now().as_millisecond() as f64 / 1000.0;
+        Box::pin(self.identify(token, audiences, now))
+    }
+}

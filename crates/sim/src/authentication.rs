@@ -1,0 +1,148 @@
+//! Whose bearer tokens a simulated cluster believes: the flags of kube-apiserver, by their names.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use apiserver::authentication::oidc::{Algorithm, KEY_FETCH_PAUSE};
+use apiserver::authentication::{
+    OidcConfig, OidcTokens, ReviewVersion, TokenAuthenticator, TokenWebhook,
+};
+use clap::Args;
+
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Authentication")]
+pub struct AuthenticationArgs {
+    /// Believe Secrets of the type `bootstrap.kubernetes.io/token` in `kube-system`
+    #[arg(long)]
+    pub enable_bootstrap_token_auth: bool,
+    /// Kubeconfig of a service that is asked about tokens (TokenReview)
+    #[arg(long, value_name = "FILE")]
+    pub authentication_token_webhook_config_file: Option<PathBuf>,
+    /// Version of the TokenReview that it is sent
+    #[arg(long, value_name = "VERSION", default_value = "v1beta1",
+          value_parser = ["v1", "v1beta1"])]
+    pub authentication_token_webhook_version: String,
+    /// How long its answers are remembered, as `2m` or `30s`
+    #[arg(long, value_name = "DURATION", default_value = "2m")]
+    pub authentication_token_webhook_cache_ttl: String,
+    /// URL of the OpenID Connect issuer whose tokens are believed
+    #[arg(long, value_name = "URL")]
+    pub oidc_issuer_url: Option<String>,
+    /// What its tokens must be meant for
+    #[arg(long, value_name = "ID")]
+    pub oidc_client_id: Option<String>,
+    /// Authorities of the issuer's certificate; without it, those of the machine
+    #[arg(long, value_name = "FILE")]
+    pub oidc_ca_file: Option<PathBuf>,
+    /// Claim that is the user's name
+    #[arg(long, value_name = "CLAIM", default_value = "sub")]
+    pub oidc_username_claim: String,
+    /// Before each user name; `-` for nothing [default: the issuer's URL and `#`, nothing for the
+    /// claim `email`]
+    #[arg(long, value_name = "TEXT")]
+    pub oidc_username_prefix: Option<String>,
+    /// Claim that lists the user's groups
+    #[arg(long, value_name = "CLAIM")]
+    pub oidc_groups_claim: Option<String>,
+    /// Before each group
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub oidc_groups_prefix: String,
+    /// A claim that must have this value; may be given several times
+    #[arg(long, value_name = "CLAIM=VALUE", value_delimiter = ',')]
+    pub oidc_required_claim: Vec<String>,
+    /// How tokens may be signed
+    #[arg(long, value_name = "ALG,…", value_delimiter = ',', default_value = "RS256")]
+    pub oidc_signing_algs: Vec<String>,
+}
+
+/// The kinds of tokens that the flags ask for.
+#[derive(Clone, Default)]
+pub struct Authentication {
+    pub bootstrap_tokens: bool,
+    pub outside: Vec<Arc<dyn TokenAuthenticator>>,
+}
+
+impl AuthenticationArgs {
+    /// # Errors
+    /// Flags or files that cannot be used, by name.
+    pub fn resolve(&self) -> anyhow::Result<Authentication> {
+        let mut outside: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
+        if let Some(config) = self.oidc()? {
+            outside.push(Arc::new(OidcTokens::new(config)?));
+        }
+        if let Some(file) = &self.authentication_token_webhook_config_file {
+            outside.push(Arc::new(self.webhook(file)?));
+        }
+        Ok(Authentication { bootstrap_tokens: self.enable_bootstrap_token_auth, outside })
+    }
+
+    fn oidc(&self) -> anyhow::Result<Option<OidcConfig>> {
+        let (issuer_url, client_id) = match (&self.oidc_issuer_url, &self.oidc_client_id) {
+            (None, None) => return Ok(None),
+            (Some(issuer), Some(client)) => (issuer.clone(), client.clone()),
+            _ => bail!("oidc-issuer-url and oidc-client-id must be specified together"),
+        };
+        let claim = |text: &String| {
+            let pair = text.split_once('=').filter(|(claim, _)| !claim.is_empty());
+            let (claim, value) = pair
+                .with_context(|| format!("oidc-required-claim: \"{text}\" is not CLAIM=VALUE"))?;
+            Ok((claim.to_owned(), value.to_owned()))
+        };
+        let algorithm = |name: &String| {
+            Algorithm::named(name).with_context(|| {
+                let known = Algorithm::ALL.map(|(name, _)| name).join(", ");
+                format!("oidc-signing-algs: \"{name}\" is none of {known}")
+            })
+        };
+        Ok(Some(OidcConfig {
+            issuer_url,
+            client_id,
+            username_claim: self.oidc_username_claim.clone(),
+            username_prefix: self.oidc_username_prefix.clone(),
+            groups_claim: self.oidc_groups_claim.clone(),
+            groups_prefix: self.oidc_groups_prefix.clone(),
+            required_claims: self
+                .oidc_required_claim
+                .iter()
+                .map(claim)
+                .collect::<anyhow::Result<_>>()?,
+            algorithms: self
+                .oidc_signing_algs
+                .iter()
+                .map(algorithm)
+                .collect::<anyhow::Result<_>>()?,
+            key_fetch_pause: KEY_FETCH_PAUSE,
+            ca_pem: match &self.oidc_ca_file {
+                Some(file) => std::fs::read(file)
+                    .with_context(|| format!("oidc-ca-file: cannot read \"{}\"", file.display()))?,
+                None => Vec::new(),
+            },
+        }))
+    }
+
+    fn webhook(&self, file: &Path) -> anyhow::Result<TokenWebhook> {
+        let flag = "authentication-token-webhook-config-file";
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("{flag}: cannot read \"{}\"", file.display()))?;
+        let version = match self.authentication_token_webhook_version.as_str() {
+            "v1" => ReviewVersion::V1,
+            _ => ReviewVersion::V1Beta1,
+        };
+        let keep = duration(&self.authentication_token_webhook_cache_ttl)?;
+        let folder = file.parent().unwrap_or(Path::new("."));
+        TokenWebhook::new(&text, folder, version, keep).with_context(|| flag.to_owned())
+    }
+}
+
+fn duration(text: &str) -> anyhow::Result<Duration> {
+    let seconds = api_meta::duration::seconds(text);
+    let seconds = seconds
+        .ok()
+        .filter(|seconds| *seconds >= 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.with_context(|| {
+        format!("authentication-token-webhook-cache-ttl: \"{text}\" is no duration, such as 2m")
+    })
+}
