@@ -4,12 +4,14 @@
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use e2e::journey::{self, Target};
+use e2e::server::Options;
 use e2e::{Cli, Client, Server, eventually, poll_until};
 use serde_json::json;
 use testbed::RealCluster;
@@ -122,4 +124,79 @@ fn starting_again_keeps_users_logins_and_settings() {
     assert_eq!(users(&server).unwrap(), before);
     cli.succeed(&["cluster", "ls"]).unwrap();
     server.login("admin", e2e::server::ADMIN_PASSWORD).unwrap();
+}
+
+/// Whether a file of the folder, at any depth, contains the text.
+fn shows(folder: &Path, text: &str) -> Result<Option<PathBuf>> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let found = if path.is_dir() {
+            shows(&path, text)?
+        } else {
+            let bytes = std::fs::read(&path)?;
+            bytes.windows(text.len()).any(|window| window == text.as_bytes()).then_some(path)
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+#[test]
+fn a_killed_server_leaves_no_secret_in_plain_and_opens_with_its_keys_alone() {
+    const CANARY: &str = "canary-5f1c09d2";
+    // 32 bytes in base64.
+    let key = |letter: &str| format!("{}A=\n", letter.repeat(42));
+    let keys = tempfile::NamedTempFile::new().unwrap();
+    let write = |lines: &[&str]| {
+        let lines: Vec<_> = lines.iter().map(|letter| key(letter)).collect();
+        std::fs::write(keys.path(), lines.concat()).unwrap();
+    };
+    write(&["A"]);
+    let file = keys.path().display().to_string();
+    let environment = vec![("DROVER_ENCRYPTION_KEY_FILE".to_owned(), file)];
+    let options = Options { environment, ..Options::default() };
+    let mut server = Server::start_with(options).unwrap();
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let secret = |name: &str, value: String| {
+        let data = json!({"value": value});
+        json!({"metadata": {"name": name}, "stringData": data, "kind": "Secret", "apiVersion": "v1"})
+    };
+    let admin = server.admin().unwrap();
+    for number in 0..20 {
+        let name = format!("s{number}");
+        let value = format!("{CANARY}-{number}");
+        admin.post(secrets, &secret(&name, value.clone())).unwrap().success().unwrap();
+        let one = format!("{secrets}/{name}");
+        admin.put(&one, &secret(&name, value + "-changed")).unwrap().success().unwrap();
+        if number % 2 == 0 {
+            admin.delete(&one).unwrap().success().unwrap();
+        }
+    }
+    server.kill();
+    // Base64 is how a Secret holds its values; three bytes of text are four of base64.
+    for text in [CANARY, "Y2FuYXJ5LTVmMWMw"] {
+        assert_eq!(shows(server.folder(), text).unwrap(), None);
+    }
+
+    write(&["B", "A"]);
+    server.restart().unwrap();
+    eventually("all values are of the new key", || {
+        ensure!(server.log().contains("every value is encrypted with the first key"));
+        Ok(())
+    });
+    let missing = |server: &mut Server, wrong: &str| {
+        write(&[wrong]);
+        let refused = server.restart().unwrap_err().to_string();
+        assert!(refused.contains("which is not among those given"), "{refused}");
+    };
+    missing(&mut server, "C");
+    missing(&mut server, "A");
+    write(&["B"]);
+    server.restart().unwrap();
+    let left = server.admin().unwrap().get(secrets).unwrap().success().unwrap();
+    let items = left["items"].as_array().unwrap().iter();
+    let ours = items.filter(|item| item["data"]["value"].is_string()).count();
+    assert_eq!(ours, 10, "{left}");
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `pki/` | the authority, the serving certificate, the key of service account tokens |
 //! | `storage/` | the embedded storage |
+//! | `encryption.keys` | what its values are encrypted with, when no other file is named |
 //! | `server.lock` | held by the server, when its storage is not here |
 //! | `server.json` | where the running server is |
 //! | `ca.pem` | what clients verify it with |
@@ -52,6 +53,10 @@ impl DataFolder {
 
     pub fn storage(&self) -> PathBuf {
         self.path.join("storage")
+    }
+
+    pub fn encryption_keys(&self) -> PathBuf {
+        self.path.join("encryption.keys")
     }
 
     pub fn server_lock(&self) -> PathBuf {

@@ -6,6 +6,7 @@
 pub mod admission;
 mod clients;
 mod definitions;
+pub mod encryption;
 mod features;
 mod files;
 mod peer;

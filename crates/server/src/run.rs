@@ -80,8 +80,10 @@ impl Server {
         };
         let keys = folder.keys(&certificate_names(&settings.server_url, address))?;
         let ca_pem = keys.authority.certificate_pem().to_owned();
-        let storage = Store::open_to_serve(&settings.storage, &folder).await?;
-        let running = management_api(storage.storage(), &keys).await?;
+        let key_file = settings.encryption_key_file.as_deref();
+        let (storage, encrypted) =
+            Store::open_to_serve(&settings.storage, key_file, &folder).await?;
+        let running = management_api(encrypted.clone(), &keys).await?;
         let clients = InProcess(running.server.clone());
         let told = SettingsConfig {
             server_url: url.clone(),
@@ -123,6 +125,7 @@ impl Server {
         });
         let Plane { features, context, standing, .. } = plane;
         tasks.spawn(standing.watch(stop.clone()));
+        tasks.spawn(crate::encryption::rewrite(encrypted, stop.clone()));
         tasks.spawn(async move { feature_kit::runtime::run(&features, context).await });
         folder.announce(&url)?;
         admin.confirm().await.context("cannot note that the administrator was made")?;

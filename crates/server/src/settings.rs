@@ -42,6 +42,10 @@ pub struct ServerArgs {
     /// Private key of that certificate
     #[arg(long, env = "DROVER_STORAGE_KEY", value_name = "FILE")]
     pub storage_key: Option<PathBuf>,
+    /// Keys that the storage is encrypted with, a line each: the first writes, all read
+    /// [default: encryption.keys in the data folder, made at the first start]
+    #[arg(long, env = "DROVER_ENCRYPTION_KEY_FILE", value_name = "FILE")]
+    pub encryption_key_file: Option<PathBuf>,
     /// Keep the management API on this existing cluster instead of the embedded one
     #[arg(long, env = "DROVER_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -76,6 +80,7 @@ pub struct ServerSettings {
     pub listen: SocketAddr,
     #[serde(flatten)]
     pub storage: StorageAddress,
+    pub encryption_key_file: Option<PathBuf>,
     /// Empty: derived from the address in use.
     pub server_url: String,
     #[serde(serialize_with = "redacted")]
@@ -177,6 +182,7 @@ impl ServerArgs {
             data_dir: self.data_dir.or(file.data_dir).unwrap_or_else(|| DATA_DIR.into()),
             listen,
             storage,
+            encryption_key_file: self.encryption_key_file.or(file.encryption_key_file),
             server_url,
             bootstrap_password,
             agent_image,

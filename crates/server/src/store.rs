@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use storage::copy::{Copied, copy};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
+use storage::encryption::{self, Encrypted};
 use storage::etcd::{EtcdConfig, EtcdStorage, EtcdTls};
 use storage::{Expect, Storage, StorageError};
 
@@ -99,21 +100,26 @@ impl Store {
         Ok(Self::Etcd(storage, None))
     }
 
-    /// Opens it for the installation that `folder` is of.
+    /// Opens it for the installation that `folder` is of, and encrypts what is written; see
+    /// [`crate::encryption::open`].
     pub async fn open_to_serve(
         address: &StorageAddress,
+        key_file: Option<&Path>,
         folder: &DataFolder,
-    ) -> anyhow::Result<Self> {
+    ) -> anyhow::Result<(Self, Arc<Encrypted>)> {
         let mut store = Self::open(address, folder).await?;
         anyhow::ensure!(
             !storage::copy::is_unfinished(&*store.storage()).await?,
             "the storage holds a copy that did not end; empty it, then copy again"
         );
-        if let Self::Etcd(etcd, held) = &mut store {
+        if let Self::Etcd(_, held) = &mut store {
             *held = Some(lock(&folder.server_lock())?);
-            claim(&**etcd, &folder.install_id()?).await?;
         }
-        Ok(store)
+        let encrypted = crate::encryption::open(store.storage(), key_file, folder).await?;
+        if matches!(store, Self::Etcd(..)) {
+            claim(&*encrypted, &folder.install_id()?).await?;
+        }
+        Ok((store, encrypted))
     }
 
     pub fn storage(&self) -> Arc<dyn Storage> {
@@ -222,6 +228,7 @@ pub async fn run(args: StorageArgs) -> anyhow::Result<()> {
     let _lock = lock(&folder.server_lock())?;
     let from = Store::open(&from, &folder).await?;
     let to = Store::open(&to, &folder).await?;
+    let encrypted = encryption::is_encrypted(&*from.storage()).await?;
     let copied = copy(&*from.storage(), &*to.storage()).await;
     from.close();
     to.close();
@@ -230,5 +237,12 @@ pub async fn run(args: StorageArgs) -> anyhow::Result<()> {
         "copied {keys} keys of {bytes} bytes, {expiring} of them with a time to live; revision \
          {source_revision} of the source is {target_revision} in the target"
     );
+    if encrypted {
+        println!(
+            "values are encrypted in the target as in the source: it needs the same key file, \
+             \"{}\" unless you name one with --encryption-key-file",
+            folder.encryption_keys().display()
+        );
+    }
     Ok(())
 }

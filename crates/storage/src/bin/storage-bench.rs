@@ -1,5 +1,6 @@
 //! Measures the embedded storage: `storage-bench [SECONDS] [DIRECTORY]`; or an etcd, its creates
-//! only: `storage-bench SECONDS etcd://HOST:PORT,…`.
+//! only: `storage-bench SECONDS etcd://HOST:PORT,…`. With `encrypted` before, creates and lists of
+//! an encrypted storage.
 //!
 //! Prints durable writes per second with their latencies (checkpoints and compaction included), the
 //! file under churn, and lists of 100,000 keys. Build it with `--release`; the directory must be on
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
+use storage::encryption::{Encrypted, EncryptionKeys};
 use storage::etcd::{EtcdConfig, EtcdStorage};
 use storage::{Expect, RangeRequest, Storage, StorageError, WatchItem};
 
@@ -22,6 +24,8 @@ const WRITERS: usize = 64;
 const VALUE_BYTES: usize = 1024;
 const CHURN_KEYS: usize = 1000;
 const LIST_KEYS: usize = 100_000;
+/// Of a storage that nobody keeps anything in.
+const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 const EVENT_TTL: Duration = Duration::from_secs(2);
 
 #[tokio::main]
@@ -31,6 +35,7 @@ async fn main() -> Result<(), StorageError> {
         let directory = arguments.next().unwrap_or_else(|| ".".to_owned());
         return write_without_end(Path::new(&directory)).await;
     }
+    let encrypted = arguments.next_if(|argument| argument == "encrypted").is_some();
     let seconds = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(20);
     let directory = arguments.next().unwrap_or_else(|| "target/storage-bench".to_owned());
     let duration = Duration::from_secs(seconds);
@@ -38,11 +43,17 @@ async fn main() -> Result<(), StorageError> {
         return create_in(EtcdStorage::connect(config).await?, duration).await;
     }
     let directory = Path::new(&directory);
+    if encrypted {
+        let file = directory.join("encrypted.db");
+        create_in(seal(open(&file)?).await?, duration).await?;
+        print_files(&file);
+        return list(&file, true).await;
+    }
     create(&directory.join("create.db"), duration).await?;
     churn(&directory.join("churn.db"), duration, 0).await?;
     churn(&directory.join("churn-read.db"), duration, 4).await?;
     come_and_go(&directory.join("come-and-go.db"), duration).await?;
-    list(&directory.join("list.db")).await
+    list(&directory.join("list.db"), false).await
 }
 
 fn open(file: &Path) -> Result<Arc<EmbeddedStorage>, StorageError> {
@@ -50,6 +61,14 @@ fn open(file: &Path) -> Result<Arc<EmbeddedStorage>, StorageError> {
         let _ = std::fs::remove_file(format!("{}{suffix}", file.display()));
     }
     EmbeddedStorage::open(file, EmbeddedConfig::default())
+}
+
+async fn seal(storage: Arc<dyn Storage>) -> Result<Arc<dyn Storage>, StorageError> {
+    let failed = |reason: String| StorageError::Failed { reason };
+    // The same key at each opening.
+    let keys = EncryptionKeys::parse(KEY).map_err(|error| failed(error.to_string()))?;
+    let sealed = Encrypted::open(storage, keys).await;
+    Ok(sealed.map_err(|error| failed(error.to_string()))?)
 }
 
 async fn create(file: &Path, duration: Duration) -> Result<(), StorageError> {
@@ -193,8 +212,11 @@ async fn come_and_go(file: &Path, duration: Duration) -> Result<(), StorageError
     Ok(())
 }
 
-async fn list(file: &Path) -> Result<(), StorageError> {
-    let storage = open(file)?;
+async fn list(file: &Path, encrypted: bool) -> Result<(), StorageError> {
+    let mut storage: Arc<dyn Storage> = open(file)?;
+    if encrypted {
+        storage = seal(storage).await?;
+    }
     let writers = (0..WRITERS).map(|writer| {
         let storage = Arc::clone(&storage);
         tokio::spawn(async move {
@@ -207,7 +229,10 @@ async fn list(file: &Path) -> Result<(), StorageError> {
     collect(writers).await?;
     drop(storage);
     let started = Instant::now();
-    let storage = EmbeddedStorage::open(file, EmbeddedConfig::default())?;
+    let mut storage: Arc<dyn Storage> = EmbeddedStorage::open(file, EmbeddedConfig::default())?;
+    if encrypted {
+        storage = seal(storage).await?;
+    }
     println!("open with {LIST_KEYS} keys: {:?}", started.elapsed());
     println!("resident after open: {} KiB", resident_kib());
     for attempt in ["first", "second"] {
