@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use e2e::{Kubectl, Shared, Sim, eventually};
 use serde_json::{Value, json};
+use testbed::RealCluster;
 
 static SIM: Shared<Sim> = Shared::new();
 
@@ -166,4 +167,66 @@ fn custom_resources_are_served_once_defined() {
     assert_eq!(seen["spec"]["watts"], 5);
     let refused = kubectl.apply(&[lamp(json!("many"))]).unwrap_err().to_string();
     assert!(refused.contains("spec.watts") && refused.contains("integer"), "{refused}");
+}
+
+fn rights(verb: &str, user: &str, role: &str) -> Vec<Value> {
+    let group = "rbac.authorization.k8s.io";
+    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}]);
+    let object = |kind: &str, metadata: Value, more: Value| {
+        let mut object =
+            json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": metadata});
+        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        object
+    };
+    let inside = json!({"name": "rec", "namespace": "made"});
+    vec![
+        object("ClusterRole", json!({"name": "rec"}), json!({"rules": rules})),
+        object(
+            "ClusterRoleBinding",
+            json!({"name": "rec"}),
+            json!({
+                "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+                "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+            }),
+        ),
+        object("Role", inside.clone(), json!({"rules": rules})),
+        object(
+            "RoleBinding",
+            inside,
+            json!({
+                "roleRef": {"apiGroup": group, "kind": "Role", "name": "rec"},
+                "subjects": [{"kind": "ServiceAccount", "name": "s", "namespace": "made"}],
+            }),
+        ),
+    ]
+}
+
+/// What kubectl says, and what there is in the end.
+fn reconciled(kubectl: &Kubectl) -> String {
+    let mut told = String::new();
+    let mut reconcile = |objects: &[Value], more: &[&str]| {
+        let arguments = [&["auth", "reconcile"], more, &["-f"]].concat();
+        told += &kubectl.with_file(objects, &arguments).unwrap();
+    };
+    let first = rights("get", "a", "rec");
+    // Another role makes the binding anew.
+    let second = rights("list", "b", "view");
+    reconcile(&first, &[]);
+    reconcile(&first, &[]);
+    reconcile(&second, &[]);
+    reconcile(&second, &["--remove-extra-permissions", "--remove-extra-subjects"]);
+    for path in ["clusterrole/rec", "clusterrolebinding/rec", "role/rec", "rolebinding/rec"] {
+        let found = kubectl.json(&["get", path, "-n", "made"]).unwrap();
+        told += &format!("{path}: {} {} {}\n", found["rules"], found["roleRef"], found["subjects"]);
+    }
+    told
+}
+
+#[test]
+fn kubectl_reconciles_rights_as_with_kube_apiserver() {
+    let real = RealCluster::start().unwrap();
+    let real = Kubectl::new(&real.kubeconfig_path(), real.folder()).unwrap();
+    let theirs = reconciled(&real);
+    assert!(theirs.contains("reconciliation required recreate"), "{theirs}");
+    assert_eq!(reconciled(&sim().kubectl().unwrap()), theirs);
 }
