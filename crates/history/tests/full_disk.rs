@@ -4,7 +4,7 @@ use std::process::Command;
 
 /// Database, log and ballast.
 const DISK: &str = "size=6m";
-const SEEDS: u64 = 3;
+const SEEDS: u64 = 8;
 
 #[test]
 fn a_full_disk_refuses_writes_loses_nothing_and_goes_on() {

@@ -14,6 +14,7 @@ mod history;
 mod pool;
 mod queue;
 mod read;
+mod room;
 #[cfg(test)]
 mod tests;
 mod watch;

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use history::check::check;
-use history::record::{Entry, Outcome, Recorder};
+use history::record::{Entry, Operation, Outcome, Recorder};
 use history::run::{Load, Running};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 use storage::{Expect, KeyValue, RangeRequest, Storage, StorageError};
@@ -57,7 +57,7 @@ async fn run(directory: &Path, seed: &str) -> Result<String, Box<dyn Error>> {
     let subject = Arc::clone(&storage);
     let running = Running::begin(subject, Arc::clone(&recorder), 0, load);
     let mut made = Vec::new();
-    let refused = fill(&storage, &mut made).await?;
+    let refused = fill(&storage, &recorder, &mut made).await?;
     if !refused.contains("space") {
         return Err(format!("it should have told what is missing, not: {refused}").into());
     }
@@ -97,12 +97,23 @@ async fn run(directory: &Path, seed: &str) -> Result<String, Box<dyn Error>> {
     Ok(format!("{full} refused, {} filled, {:?}", made.len(), check(&entries)?))
 }
 
-/// Writes until it is refused. Answers the words.
-async fn fill(storage: &EmbeddedStorage, made: &mut Vec<KeyValue>) -> Result<String, StorageError> {
+/// Writes until it is refused, which is written down: history may be forgotten from then on.
+/// Answers the words.
+async fn fill(
+    storage: &EmbeddedStorage,
+    recorder: &Recorder,
+    made: &mut Vec<KeyValue>,
+) -> Result<String, StorageError> {
     loop {
         match put(storage, made.len()).await {
             Ok(state) => made.push(state),
-            Err(error @ StorageError::Full { .. }) => return Ok(error.to_string()),
+            Err(error @ StorageError::Full { .. }) => {
+                let said = error.to_string();
+                let (key, value) = (format!("{FILLING}last"), "last".to_owned());
+                let number = recorder.ask(Operation::Put { key, value, expected: None });
+                recorder.tell(number, error.into());
+                return Ok(said);
+            }
             Err(error) => return Err(error),
         }
     }

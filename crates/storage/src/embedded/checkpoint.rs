@@ -100,13 +100,7 @@ impl Checkpointer {
         if *self.signal.state.lock() != State::WritersTurn {
             return;
         }
-        let restart = || {
-            connection.busy_timeout(READERS_WAIT)?;
-            checkpoint(connection, "RESTART")
-        };
-        let restarted = restart();
-        let reset = connection.busy_timeout(file::BUSY_TIMEOUT);
-        if let Err(error) = restarted.and_then(|moved| reset.map(|()| moved)) {
+        if let Err(error) = start_over(connection) {
             tracing::warn!(%error, "storage log could not be started over, trying again later");
         }
         let mut state = self.signal.state.lock();
@@ -153,7 +147,7 @@ fn run(signal: &Signal, connection: &Connection) {
 fn move_log(signal: &Signal, connection: &Connection) -> rusqlite::Result<State> {
     let mut before = None;
     while *signal.state.lock() == State::Running {
-        let Moved { log, moved } = checkpoint(connection, "PASSIVE")?;
+        let Moved { log, moved, .. } = checkpoint(connection, "PASSIVE")?;
         if log <= LOG_PAGES_MAX {
             break;
         }
@@ -167,8 +161,25 @@ fn move_log(signal: &Signal, connection: &Connection) -> rusqlite::Result<State>
     Ok(State::Idle)
 }
 
+/// Moves all of the log, so that the next commit writes at its beginning. Answers whether that was
+/// done: readers of the old log may hold it for longer than the writer waits.
+///
+/// # Errors
+/// As of a checkpoint; without space the log stays as it is.
+pub(super) fn start_over(connection: &Connection) -> rusqlite::Result<bool> {
+    let restart = || {
+        connection.busy_timeout(READERS_WAIT)?;
+        checkpoint(connection, "RESTART")
+    };
+    let restarted = restart();
+    connection.busy_timeout(file::BUSY_TIMEOUT)?;
+    restarted.map(|moved| !moved.held)
+}
+
 /// Pages in the log, and how many of them are in the database.
 struct Moved {
+    /// Somebody was in the way.
+    held: bool,
     log: i64,
     moved: i64,
 }
@@ -177,5 +188,5 @@ fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<Moved> {
     let sql = format!("PRAGMA wal_checkpoint({mode})");
     connection
         .prepare_cached(&sql)?
-        .query_row([], |row| Ok(Moved { log: row.get(1)?, moved: row.get(2)? }))
+        .query_row([], |row| Ok(Moved { held: row.get(0)?, log: row.get(1)?, moved: row.get(2)? }))
 }

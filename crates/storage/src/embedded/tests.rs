@@ -3,6 +3,7 @@
 mod damage;
 mod file;
 mod limits;
+mod room;
 mod time;
 
 use std::sync::Arc;

@@ -5,6 +5,8 @@
 //! keeps the free pages in bounds, and starts the write-ahead log over when the checkpoint thread
 //! asks for it.
 
+mod admit;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -18,6 +20,7 @@ use super::error::Failure;
 use super::history::{HistoryWindow, compact_step};
 use super::queue::{CompactRequest, Operation, WriteRequest};
 use super::read::Bounds;
+use super::room::Room;
 use super::{EmbeddedConfig, Shared};
 use crate::{Event, Revision, StorageError};
 
@@ -50,6 +53,9 @@ pub(super) struct Writer {
     history: HistoryWindow,
     soonest_deadline: Option<i64>,
     checkpointer: Checkpointer,
+    room: Room,
+    /// The last commit found no room: the log is moved before anything else is written.
+    starved: bool,
     /// There are more free pages than the file should keep.
     vacuuming: bool,
     /// The last commit failed; said once.
@@ -78,6 +84,8 @@ impl Writer {
         let writer = Self {
             soonest_deadline: apply::soonest_deadline(&connection)?,
             checkpointer: Checkpointer::start(database, &config)?,
+            room: Room::of(database),
+            starved: false,
             history: HistoryWindow::new(&config, bounds.newest, now),
             next_tick: now + config.tick,
             connection,
@@ -142,7 +150,10 @@ impl Writer {
     }
 
     /// One transaction for all `writes`, and its consequences.
-    fn turn(&mut self, writes: Vec<WriteRequest>) {
+    fn turn(&mut self, mut writes: Vec<WriteRequest>) {
+        if !self.admit(&mut writes) {
+            return;
+        }
         let first = self.next;
         let mut outcome = self.transact(&writes, true);
         if outcome.is_err() && !writes.is_empty() {
@@ -155,7 +166,8 @@ impl Writer {
         match outcome {
             Ok(committed) => self.publish(writes, committed),
             Err(failure) => {
-                let starved = matches!(failure, Failure::Full(_)) && !writes.is_empty();
+                self.starved = matches!(failure, Failure::Full(_));
+                let starved = self.starved && !writes.is_empty();
                 self.fail(writes, &failure, first);
                 if starved {
                     // Writers that try again at once must not keep compaction from making room.
@@ -259,7 +271,7 @@ impl Writer {
 
     /// After a commit: watchers first, so that a caller who was answered finds its event delivered.
     fn publish(&mut self, writes: Vec<WriteRequest>, committed: Committed) {
-        if std::mem::take(&mut self.failing) {
+        if !writes.is_empty() && std::mem::take(&mut self.failing) {
             tracing::info!("storage commits again");
         }
         self.compacted = committed.compacted;

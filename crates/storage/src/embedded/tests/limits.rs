@@ -201,10 +201,12 @@ async fn a_full_file_refuses_writes_serves_reads_and_recovers() {
 }
 
 #[tokio::test]
-async fn leases_and_events_that_come_and_go_leave_no_long_file() {
+async fn leases_and_events_that_come_and_go_leave_no_long_file_and_delay_no_write() {
     const LEASES: usize = 20;
     const EVENTS: usize = 300;
     const ROUNDS: i64 = 20;
+    // A round's writes come at once, and the last waits for all of them.
+    const P99_MAX: Duration = Duration::from_millis(250);
     let dir = dir();
     let clock = HandClock::at(1_000_000);
     let config =
@@ -212,19 +214,25 @@ async fn leases_and_events_that_come_and_go_leave_no_long_file() {
     let storage = EmbeddedStorage::open(dir.path(), config).unwrap();
     let value = Bytes::from(vec![7; 3000]);
     let ttl = Some(Duration::from_secs(60));
-    let mut sizes = Vec::new();
+    let (mut sizes, mut logs, mut delays) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let events = (0..EVENTS).map(|number| {
             let (storage, value) = (Arc::clone(&storage), value.clone());
             let key = format!("/event/{round}/{number}");
-            async move { storage.put(&key, value, Expect::Absent, ttl).await.unwrap() }
+            async move {
+                let asked = tokio::time::Instant::now();
+                storage.put(&key, value, Expect::Absent, ttl).await.unwrap();
+                asked.elapsed()
+            }
         });
         let leases = (0..LEASES).map(|number| {
             let (storage, value) = (Arc::clone(&storage), value.clone());
             async move { put(&storage, &format!("/lease/{number}"), value).await }
         });
-        futures::future::join(futures::future::join_all(events), futures::future::join_all(leases))
-            .await;
+        let events = futures::future::join_all(events);
+        let (mut took, _) = futures::future::join(events, futures::future::join_all(leases)).await;
+        took.sort_unstable();
+        delays.push(took[took.len() * 99 / 100]);
         clock.set(1_000_000 + (round + 1) * 61_000);
         wait_for("events should expire", async || {
             let left = storage.expiring().await.unwrap().len();
@@ -232,10 +240,17 @@ async fn leases_and_events_that_come_and_go_leave_no_long_file() {
         })
         .await;
         sizes.push(file_size(&dir));
+        logs.push(std::fs::metadata(dir.path().join("storage.db-wal")).unwrap().len());
     }
     // The leases, 300 events and 500 revisions of history, each a page, and what a step of
     // compaction may be behind; 6,400 values were written.
     assert!(sizes.iter().all(|size| *size < 1200 * 4096), "{sizes:?}");
+    // It starts over at 16 MiB as soon as little of it is left, all of this being less than 64.
+    assert!(logs.iter().all(|size| *size < 24 << 20), "{logs:?}");
+    // Half of the rounds, for a busy machine. Each compacts and expires while it writes.
+    delays.sort_unstable();
+    assert!(delays[delays.len() / 2] < P99_MAX, "{delays:?}");
+    println!("files {sizes:?}, logs {logs:?}, p99 of writes {delays:?}");
 }
 
 #[tokio::test]

@@ -1,0 +1,23 @@
+//! Room on the disk, as the writer counts it.
+
+use super::*;
+use crate::embedded::room::{Load, Room};
+
+#[tokio::test]
+async fn what_a_disk_of_this_size_cannot_hold_is_missing_and_little_is_not() {
+    let dir = dir();
+    let storage = EmbeddedStorage::open(dir.path(), config()).unwrap();
+    put(&storage, "/k", "x").await;
+    let database = dir.path().join("storage.db");
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    let room = Room::of(&database);
+    let missing = |bytes, log_is_free| {
+        room.missing(&connection, Load { writes: 1, bytes }, log_is_free).unwrap()
+    };
+    let one_pebibyte = 1 << 50;
+    assert_eq!(missing(1000, false), 0, "there is room for a test");
+    assert!(missing(one_pebibyte, false) > one_pebibyte, "it is written to the log and moved");
+    assert!(missing(one_pebibyte, true) <= missing(one_pebibyte, false));
+    let advice = room.advice(3000);
+    assert!(advice.starts_with("free 3 KiB more on the disk of \""), "{advice}");
+}

@@ -1,0 +1,55 @@
+//! Which writes there is room for.
+
+use super::Writer;
+use crate::embedded::checkpoint;
+use crate::embedded::error::Failure;
+use crate::embedded::queue::{Operation, WriteRequest};
+use crate::embedded::room::Load;
+
+impl Writer {
+    /// Leaves of `writes` the deletions and those puts that there is room for, or nothing while the
+    /// log cannot be moved, which has the first right to any room. Answers whether to go on.
+    pub(super) fn admit(&mut self, writes: &mut Vec<WriteRequest>) -> bool {
+        let puts = writes.iter().filter(|write| is_put(write));
+        let load = puts.fold(Load::default(), |load, put| load.and(put.operation.size()));
+        if !self.starved && (load.writes == 0 || self.missing(load, false) == 0) {
+            return true;
+        }
+        let moved = checkpoint::start_over(&self.connection).unwrap_or_else(|error| {
+            tracing::debug!(%error, "storage log could not be moved for want of room");
+            false
+        });
+        self.starved &= !moved;
+        let refused: Vec<_> = if self.starved {
+            std::mem::take(writes)
+        } else {
+            let mut fitting = Load::default();
+            let fits_not = |write: &mut WriteRequest| {
+                let with = fitting.and(write.operation.size());
+                let refused = is_put(write) && self.missing(with, moved) > 0;
+                if is_put(write) && !refused {
+                    fitting = with;
+                }
+                refused
+            };
+            writes.extract_if(.., fits_not).collect()
+        };
+        if self.starved || !refused.is_empty() {
+            let advice = self.room.advice(self.missing(load, moved));
+            self.fail(refused, &Failure::Full(advice), self.next);
+        }
+        !self.starved && (!writes.is_empty() || self.is_due())
+    }
+
+    /// Bytes of room that `load` lacks.
+    fn missing(&self, load: Load, log_is_free: bool) -> u64 {
+        self.room.missing(&self.connection, load, log_is_free).unwrap_or_else(|error| {
+            tracing::warn!(%error, "storage could not count the room on its disk");
+            0
+        })
+    }
+}
+
+fn is_put(write: &WriteRequest) -> bool {
+    matches!(write.operation, Operation::Put { .. })
+}
