@@ -43,6 +43,11 @@ pub struct SimArgs {
     /// Program that is run for that image; this one with `agent` when absent
     #[arg(long, env = "DROVER_SIM_AGENT_BINARY", value_name = "FILE")]
     pub agent_binary: Option<PathBuf>,
+    /// Newest revisions of each cluster's storage that are kept as history: few, to see what clients
+    /// do when they are told 410 Gone
+    #[arg(long, env = "DROVER_SIM_HISTORY_REVISIONS", value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub history_revisions: Option<u64>,
     /// Leave workloads, namespaces and owned objects to a kube-controller-manager that you start
     #[arg(long, env = "DROVER_SIM_EXTERNAL_CONTROLLERS")]
     pub external_controllers: bool,

@@ -31,6 +31,8 @@ pub struct ClusterConfig {
     pub listen: SocketAddr,
     pub nodes: u32,
     pub pods: u32,
+    /// Newest revisions that are kept; the storage's own limits when absent.
+    pub history_revisions: Option<u64>,
     pub controllers: Controllers,
     pub ca_pem: String,
     pub certificate: Arc<ServingCertificate>,
@@ -54,16 +56,7 @@ impl Cluster {
         let own = config.folder.join("clusters").join(config.index.to_string());
         std::fs::create_dir_all(&own)
             .with_context(|| format!("cannot make the folder \"{}\"", own.display()))?;
-        let storage = EmbeddedStorage::open(
-            &own,
-            EmbeddedConfig {
-                readers: 2,
-                cache_bytes_writer: CACHE_WRITER,
-                cache_bytes_reader: CACHE_READER,
-                history_bytes_max: HISTORY_BYTES_MAX,
-                ..EmbeddedConfig::default()
-            },
-        )?;
+        let storage = EmbeddedStorage::open(&own, storage_config(config.history_revisions))?;
         let token = AdminToken::ensure(&own.join("admin.token"))?;
         let key_file = own.join("service-account-key.pem");
         if !key_file.exists() {
@@ -139,6 +132,19 @@ impl Cluster {
     pub async fn stop(mut self) {
         self.end.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+fn storage_config(history_revisions: Option<u64>) -> EmbeddedConfig {
+    let usual = EmbeddedConfig::default();
+    EmbeddedConfig {
+        readers: 2,
+        cache_bytes_writer: CACHE_WRITER,
+        cache_bytes_reader: CACHE_READER,
+        history_bytes_max: HISTORY_BYTES_MAX,
+        history_revisions_min: history_revisions.unwrap_or(usual.history_revisions_min),
+        history_revisions_max: history_revisions.unwrap_or(usual.history_revisions_max),
+        ..usual
     }
 }
 

@@ -66,6 +66,7 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
             listen: args.listen_of(index)?,
             nodes: args.nodes,
             pods: args.pods,
+            history_revisions: args.history_revisions,
             controllers: args.controllers(),
             ca_pem: authority.certificate_pem().to_owned(),
             certificate: Arc::clone(&certificate),

@@ -44,6 +44,7 @@ impl World {
             agent_binary: agent.map(Path::to_owned),
             external_controllers: false,
             authentication: AuthenticationArgs::default(),
+            history_revisions: None,
         };
         let now = SystemTime::now();
         let authority = CertificateFiles::in_directory(folder, "ca");
