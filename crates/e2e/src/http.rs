@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{ClientConfig, RootCertStore};
@@ -369,15 +370,18 @@ impl Connection {
         Ok(size)
     }
 
-    /// Sends a request and comes back with the head of the answer. Its body lives on its own; over
-    /// HTTP/2 the next request can go while it is read.
+    /// A GET whose answer is read as it comes. The connection must be kept until its end.
     ///
     /// # Errors
     /// No answer came.
-    pub async fn begin(
-        &mut self,
-        mut request: Request<Body>,
-    ) -> Result<::http::Response<hyper::body::Incoming>> {
+    pub async fn stream(&mut self, path: &str) -> Result<::http::Response<Incoming>> {
+        let request = Request::builder().uri(path).body(empty())?;
+        tokio::time::timeout(ANSWER_TIMEOUT, self.begin(request))
+            .await
+            .context("no answer in time")?
+    }
+
+    async fn begin(&mut self, mut request: Request<Body>) -> Result<::http::Response<Incoming>> {
         let client = &self.client;
         let path = format!("{}{}", client.prefix, request.uri());
         let headers = request.headers_mut();

@@ -29,41 +29,39 @@ impl Sim {
     pub fn start(flags: &[&str]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let command = Self::command(folder.path(), flags)?;
-        let process = Self::spawn(folder.path(), &command)?;
+        let process = Self::run(&command, folder.path())?;
         let mut sim = Self { process, command, folder };
-        sim.await_ready()?;
+        sim.wait()?;
         Ok(sim)
     }
 
-    /// Starts it again with what it kept, after [`Sim::kill`], and waits as [`Sim::start`] does. Its
-    /// clusters have other ports then.
+    /// Starts it again on its data, on other ports; it was killed.
     ///
     /// # Errors
     /// As [`Sim::start`].
-    pub fn revive(&mut self) -> Result<()> {
-        self.process = Self::spawn(self.folder.path(), &self.command)?;
-        self.await_ready()
+    pub fn restart(&mut self) -> Result<()> {
+        // Written last: it tells that the kubeconfigs are those of now.
+        std::fs::remove_file(self.data_dir().join("server.json")).context("no server.json")?;
+        self.process = Self::run(&self.command, self.folder.path())?;
+        self.wait()
     }
 
-    fn spawn(folder: &Path, command: &Command) -> Result<Process> {
+    fn run(command: &Command, folder: &Path) -> Result<Process> {
         Ok(Process::start("drover sim", command, &folder.join("sim.log"))?)
     }
 
-    fn await_ready(&mut self) -> Result<()> {
+    fn wait(&mut self) -> Result<()> {
         let ready = poll_until(READY_TIMEOUT, READY_INTERVAL, || {
             if let Some(status) = self.process.ended() {
                 return Ok(Some(status));
             }
             self.look().map(|()| None)
         });
+        let log = self.process.log_tail();
         match ready {
             Ok(None) => Ok(()),
-            Ok(Some(status)) => {
-                bail!("the simulator ended ({status}):\n{}", self.process.log_tail())
-            }
-            Err(last) => {
-                bail!("the simulator is not ready: {last:#}\n{}", self.process.log_tail())
-            }
+            Ok(Some(status)) => bail!("the simulator ended ({status}):\n{log}"),
+            Err(last) => bail!("the simulator is not ready: {last:#}\n{log}"),
         }
     }
 

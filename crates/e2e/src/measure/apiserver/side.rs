@@ -106,7 +106,7 @@ impl Side {
             Server::Drover(sim) => {
                 sim.kill();
                 let since = Instant::now();
-                sim.revive()?;
+                sim.restart()?;
                 since.elapsed()
             }
             Server::Peer(cluster) => {

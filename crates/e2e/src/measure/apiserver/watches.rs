@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
-use http::{Method, Request, StatusCode};
+use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::json;
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::super::{Row, Target};
 use super::load::{self, with_body};
 use super::side::{Both, Side};
-use crate::http::{Connection, empty, runtime};
+use crate::http::{Connection, runtime};
 
 const NAMESPACE: &str = "watched";
 const OBJECT: &str = "/api/v1/namespaces/watched/configmaps/changing";
@@ -145,8 +145,7 @@ async fn open(
             let mut connection = client.connect().await?;
             let mut bodies = Vec::new();
             for _ in first..number.min(first + STREAMS) {
-                let request = Request::builder().uri(&path).body(empty())?;
-                let response = connection.begin(request).await?;
+                let response = connection.stream(&path).await?;
                 ensure!(response.status() == StatusCode::OK, "a watch: {}", response.status());
                 bodies.push(response.into_body());
             }
