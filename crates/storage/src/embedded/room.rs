@@ -96,6 +96,7 @@ impl Room {
 }
 
 /// What is free for whoever writes `file`, in bytes. `None` where the file system does not count.
+#[allow(clippy::useless_conversion, reason = "the counts are narrower on other systems")]
 fn free_bytes(file: &Path) -> io::Result<Option<u64>> {
     let told = statvfs(file)?;
     let blocks = u64::from(told.blocks_available());
