@@ -44,7 +44,7 @@ static FORMATS: [Format; 13] = [
         pattern_size: 1121,
         problems: |text| {
             let problem = || format!("parse {text:?}: invalid URI for request");
-            if Url::parse(text).is_some() { Vec::new() } else { vec![problem()] }
+            if Url::is_valid(text) { Vec::new() } else { vec![problem()] }
         },
     },
     Format {

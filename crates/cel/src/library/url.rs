@@ -1,5 +1,6 @@
 //! URLs, split as Go splits them.
 
+use std::net::Ipv6Addr;
 use std::rc::Rc;
 
 use crate::value::{Made, Map, Outcome, Value, fail};
@@ -25,7 +26,7 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
                 return Some(fail(format!("{prefix}: {error}")));
             }
         },
-        ("isURL", [Value::Text(text)]) => Value::Bool(Url::parse(text).is_some()),
+        ("isURL", [Value::Text(text)]) => Value::Bool(Url::is_valid(text)),
         ("getScheme", [Value::Url(url)]) => Value::text(&*url.scheme),
         ("getHost", [Value::Url(url)]) => Value::text(&*url.host),
         ("getHostname", [Value::Url(url)]) => Value::text(url.hostname()),
@@ -36,11 +37,30 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
     }))
 }
 
+/// How much of a URL Go's two ways of reading one take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As in the first line of a request: absolute, without a fragment; `//` begins a path.
+    Request,
+    /// As in a page: `//` begins an authority.
+    Reference,
+}
+
 impl Url {
-    /// An absolute URL with a scheme, or a path that begins with `/`.
+    /// Whether a text is an absolute URL, or a path that begins with `/`.
+    pub(crate) fn is_valid(text: &str) -> bool {
+        Self::read(text, Form::Request).is_some()
+    }
+
+    /// What [`Url::is_valid`] takes, but for hosts of URLs without a scheme that are none.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let blank = |c: char| c.is_ascii_control();
-        if text.is_empty() || text.contains(blank) {
+        Self::read(text, Form::Request)?;
+        let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
+        escapes_hold(fragment).then(|| Self::read(text, Form::Reference))?
+    }
+
+    fn read(text: &str, form: Form) -> Option<Self> {
+        if text.contains(|c: char| c.is_ascii_control()) {
             return None;
         }
         let (scheme, rest) = match text.find(':') {
@@ -48,35 +68,26 @@ impl Url {
             Some(0) => return None,
             _ => (String::new(), text),
         };
-        if !rest.starts_with('/') {
-            // Opaque URLs such as `mailto:a@b` have no parts.
-            return (!scheme.is_empty()).then(|| Self {
-                scheme,
-                host: String::new(),
-                path: String::new(),
-                query: String::new(),
-            });
-        }
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let authority = rest.strip_prefix("//").filter(|_| !scheme.is_empty());
-        let (host, path) = match authority {
-            Some(tail) => {
-                let end = tail.find('/').unwrap_or(tail.len());
-                let host = tail[..end].rsplit_once('@').map_or(&tail[..end], |(_, host)| host);
-                (host, &tail[end..])
-            }
-            None => ("", rest),
-        };
-        let escapes_hold = |text: &str| {
-            text.split('%').skip(1).all(|part| {
-                part.get(..2).is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))
-            })
-        };
-        if !escapes_hold(path) || !is_host(host) {
+        let mut url =
+            Self { scheme, host: String::new(), path: String::new(), query: query.to_owned() };
+        if !rest.starts_with('/') && !url.scheme.is_empty() {
+            // Opaque URLs such as `mailto:a@b` have no parts.
+            return Some(url);
+        }
+        if form == Form::Request && !rest.starts_with('/') && text != "*" {
             return None;
         }
-        let path = escape_path(path);
-        Some(Self { scheme, host: host.to_owned(), path, query: query.to_owned() })
+        let has_authority =
+            !url.scheme.is_empty() || (form == Form::Reference && !rest.starts_with("///"));
+        let mut path = rest;
+        if let Some(tail) = rest.strip_prefix("//").filter(|_| has_authority) {
+            let end = tail.find('/').unwrap_or(tail.len());
+            url.host = authority(&url.scheme, &tail[..end])?;
+            path = &tail[end..];
+        }
+        url.path = escapes_hold(path).then(|| escape_path(path))?;
+        Some(url)
     }
 
     fn port_at(&self) -> Option<usize> {
@@ -100,7 +111,7 @@ impl Url {
         let pairs = self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
         for pair in pairs {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let (name, value) = (unescape(name), Value::text(unescape(value)));
+            let (name, value) = (unescape(name, true), Value::text(unescape(value, true)));
             match names.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, values)) => values.push(value),
                 None => names.push((name, vec![value])),
@@ -119,20 +130,63 @@ fn is_scheme(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
-fn is_host(host: &str) -> bool {
-    let (name, port) = match host.strip_prefix('[') {
-        Some(inside) => match inside.split_once(']') {
-            Some((name, port)) => (name, port),
-            None => return false,
-        },
-        None => match host.rfind(':') {
-            Some(at) => host.split_at(at),
-            None => (host, ""),
-        },
+fn escapes_hold(text: &str) -> bool {
+    text.split('%').skip(1).all(|part| {
+        part.get(..2).is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))
+    })
+}
+
+/// The host of an authority, unescaped.
+fn authority(scheme: &str, text: &str) -> Option<String> {
+    let (user, text) = text.rsplit_once('@').unwrap_or(("", text));
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:%@".contains(c);
+    if !user.chars().all(plain) || !escapes_hold(user) {
+        return None;
+    }
+    match text.rfind('[') {
+        Some(0) => address(text),
+        Some(_) => None,
+        None => {
+            // More than one colon is refused where the scheme is known to have a port there.
+            let colon = match scheme {
+                "http" | "https" => text.find(':'),
+                _ => text.rfind(':'),
+            };
+            is_port(colon.map_or("", |at| &text[at..])).then(|| unescape_host(text, false))?
+        }
+    }
+}
+
+/// An IPv6 address in brackets, with a zone and a port, unescaped.
+fn address(text: &str) -> Option<String> {
+    let (inside, port) = text.strip_prefix('[')?.rsplit_once(']')?;
+    let (head, zone) = inside.split_at(inside.find("%25").unwrap_or(inside.len()));
+    let (head, zone) = (unescape_host(head, false)?, unescape_host(zone, true)?);
+    let is_address = head.parse::<Ipv6Addr>().is_ok() && zone != "%";
+    (is_address && is_port(port)).then(|| format!("[{head}{zone}]{port}"))
+}
+
+/// Nothing, or a colon and digits.
+fn is_port(text: &str) -> bool {
+    text.is_empty()
+        || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// `None` when something in it may not stand in a host, or not escaped. A zone may escape more.
+fn unescape_host(text: &str, zone: bool) -> Option<String> {
+    let plain = |c: char| {
+        !c.is_ascii() || c.is_ascii_alphanumeric() || "-_.~!$&'()*+,;=:[]<>\"".contains(c)
     };
-    let port_holds =
-        port.strip_prefix(':').map_or(port.is_empty(), |p| p.bytes().all(|b| b.is_ascii_digit()));
-    port_holds && !name.contains([' ', '<', '>', '"', '\\', '^', '`', '{', '|', '}'])
+    if !escapes_hold(text) || !text.chars().all(|c| plain(c) || c == '%') {
+        return None;
+    }
+    let escaped = text.split('%').skip(1);
+    let mut bytes = escaped.filter_map(|part| u8::from_str_radix(part.get(..2)?, 16).ok());
+    let may_be_escaped = |byte: u8| match zone {
+        true => matches!(byte, b'%' | b' ') || plain(char::from(byte)),
+        false => matches!(byte, b'%' | 0x80..),
+    };
+    bytes.all(may_be_escaped).then(|| unescape(text, false))
 }
 
 fn escape_path(path: &str) -> String {
@@ -148,7 +202,8 @@ fn escape_path(path: &str) -> String {
     out
 }
 
-fn unescape(text: &str) -> String {
+/// `plus`: a plus stands for a space, as in queries.
+fn unescape(text: &str, plus: bool) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -166,7 +221,7 @@ fn unescape(text: &str) -> String {
                 rest = &tail[2..];
             }
             None => {
-                out.push(if *first == b'+' { b' ' } else { *first });
+                out.push(if plus && *first == b'+' { b' ' } else { *first });
                 rest = tail;
             }
         }

@@ -105,6 +105,14 @@ const RESULTS: &[(&str, &str)] = &[
     ("url('https://example.com/a b').getEscapedPath() == '/a%20b'", "true"),
     ("url('https://example.com/?k=a&k=b').getQuery()['k'] == ['a','b']", "true"),
     ("isURL('/abs') && !isURL('../rel')", "true"),
+    ("['http://::1', 'https://a:1:2', 'http://%zz', 'http://a%41'].exists(u, isURL(u))", "false"),
+    (
+        "['http://[a]', 'http://[1.2.3.4]', 'http://a[b', 'http://u b@h'].exists(u, isURL(u))",
+        "false",
+    ),
+    ("['x://a:1:2', 'http://a<b', 'http://a%25', '//a%41', '*', 'a:1:2'].all(u, isURL(u))", "true"),
+    ("url('http://[fe80::1%25en0]:80').getHost() == '[fe80::1%en0]:80'", "true"),
+    ("url('//a:1/b').getHost() == 'a:1' && url('//a:1/b').getEscapedPath() == '/b'", "true"),
     (
         "url('nope').getHost() == ''",
         "URL parse error during conversion from string: parse \"nope\": invalid URI for request",
