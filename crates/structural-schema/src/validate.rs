@@ -4,6 +4,7 @@
 //! became stricter must not make existing objects unwritable.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use api_meta::status::Cause;
 use serde_json::{Number, Value};
@@ -24,6 +25,9 @@ impl Schema {
     pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = Vec::new();
         self.value(self.root, value, old, "", 0, &mut causes);
+        // Several schemas of one value may say the same.
+        let mut told = HashSet::new();
+        causes.retain(|cause| told.insert((cause.field.clone(), cause.message.clone())));
         causes.truncate(CAUSES_MAX);
         let Some(expressions) = &self.expressions else {
             return causes;
@@ -142,7 +146,7 @@ impl Schema {
             }
             if let Some(min) = rules.min_properties.filter(|min| count < *min) {
                 let text = format!("{path} in body should have at least {min} properties");
-                out.push(Cause::invalid(path, value, &text));
+                out.push(Cause::invalid(path, &Value::from(count), &text));
             }
         }
         for (key, child) in fields {

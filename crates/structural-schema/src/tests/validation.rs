@@ -160,7 +160,7 @@ fn keywords_of_lists_and_objects() {
     expect(&[
         (list("minItems"), json!([]), "spec.v in body should have at least 1 items"),
         (list("maxItems"), json!(["a", "b"]), "Too many: 2: must have at most 1 item"),
-        (filled, json!({}), "should have at least 1 properties"),
+        (filled, json!({}), "Invalid value: 0: spec.v in body should have at least 1 properties"),
         (map, json!({"a": 1}), "spec.v.a in body must be of type string"),
     ]);
 }
