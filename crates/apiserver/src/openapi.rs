@@ -36,7 +36,7 @@ use crate::resource::Resource;
 /// Compressed documents kept at once.
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Changes when documents made of the same things come out differently.
-const FORM: &str = "2";
+const FORM: &str = "3";
 
 /// Makes documents and keeps some.
 pub struct OpenApi {
@@ -241,6 +241,7 @@ fn describe(resource: &Resource, digest: &mut Sha512) {
             (&resource.list_kind, resource.namespaced, resource.custom),
             (&resource.verbs, subresources),
             resource.strategy.published_schema().map(|schema| schema.digest()),
+            resource.selectable_fields.iter().map(|field| &field.label).collect::<Vec<_>>(),
         )
     );
     digest.update(text);

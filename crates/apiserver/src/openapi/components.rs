@@ -24,6 +24,11 @@ const KIND_DESCRIPTION: &str = "Kind is a string value representing the REST res
     updated. In CamelCase. More info: \
     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md\
     #types-kinds";
+const LIST_METADATA_DESCRIPTION: &str = "Standard list metadata. More info: \
+    https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md\
+    #types-kinds";
+const CONVENTIONS: &str =
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 const METADATA_DESCRIPTION: &str = "Standard object's metadata. More info: \
     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
@@ -182,7 +187,11 @@ fn add_object_fields(schema: &mut Value) {
 /// A kind that is not built in: its own schema, or just an object.
 fn own_definition(resource: &Resource) -> Value {
     match resource.strategy.published_schema() {
-        Some(published) => whole(published),
+        Some(published) => {
+            let mut schema = whole(published);
+            mark_selectable(resource, &mut schema);
+            schema
+        }
         None => {
             let mut schema =
                 json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -213,17 +222,28 @@ pub fn merge_schema(published: &PublishedSchema) -> Result<Schema, OpenApiError>
 
 fn list(resource: &Resource, item: &str) -> Value {
     let description = format!("{} is a list of {}", resource.list_kind, resource.kind);
-    json!({
+    let mut list = json!({
         "description": description, "type": "object", "required": ["items"],
         "properties": {
             "apiVersion": {"type": "string", "description": API_VERSION_DESCRIPTION},
             "kind": {"type": "string", "description": KIND_DESCRIPTION},
             "metadata": {"allOf": [reference(&meta("ListMeta"))],
-                "description": "Standard list metadata."},
+                "description": LIST_METADATA_DESCRIPTION},
             "items": {"type": "array", "items": reference(item),
-                "description": format!("List of {}.", resource.plural)},
+                "description": format!("List of {}. More info: {CONVENTIONS}", resource.plural)},
         },
         "x-kubernetes-group-version-kind":
             [gvk(&resource.group, &resource.version, &resource.list_kind)],
-    })
+    });
+    mark_selectable(resource, &mut list);
+    list
+}
+
+/// Says by which fields objects may be selected.
+fn mark_selectable(resource: &Resource, schema: &mut Value) {
+    let fields = resource.selectable_fields.iter().filter(|_| resource.custom);
+    let fields: Vec<Value> = fields.map(|field| json!({"fieldPath": field.label})).collect();
+    if !fields.is_empty() {
+        schema["x-kubernetes-selectable-fields"] = fields.into();
+    }
 }

@@ -71,8 +71,8 @@ impl Scope<'_> {
     }
     fn kind(&self) -> Value {
         match self.sub.and_then(|sub| sub.gvk) {
-            Some((group, version, kind)) => gvk(group, version, kind),
-            None => gvk(&self.resource.group, &self.resource.version, &self.resource.kind),
+            Some((group, version, kind)) if !self.resource.custom => gvk(group, version, kind),
+            _ => gvk(&self.resource.group, &self.resource.version, &self.resource.kind),
         }
     }
     /// Name of the definition of bodies.
@@ -264,13 +264,14 @@ fn description(scope: &Scope<'_>, verb: &str) -> String {
 
 fn operation_id(scope: &Scope<'_>, verb: &str) -> String {
     let resource = scope.resource;
+    let of = if verb == "deletecollection" { "Collection" } else { "" };
     let verb = match verb {
         "get" => "read",
         "update" => "replace",
-        "deletecollection" => "deleteCollection",
+        "deletecollection" => "delete",
         other => other,
     };
-    let place = format!("{}{}", camel(&resource.group), upper_first(&resource.version));
+    let place = format!("{}{}{of}", camel(&resource.group), upper_first(&resource.version));
     let namespaced = if scope.namespaced { "Namespaced" } else { "" };
     let all = if resource.namespaced && !scope.namespaced { "ForAllNamespaces" } else { "" };
     let sub = scope.sub.map(|sub| upper_first(sub.name)).unwrap_or_default();
@@ -291,8 +292,9 @@ fn upper_first(text: &str) -> String {
     chars.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(chars).collect()
 }
 
+/// `rbac.authorization.k8s.io`, `v1` → `rbacAuthorization_v1`.
 fn tag(group: &str, version: &str) -> String {
-    let name = group.strip_suffix(".k8s.io").unwrap_or(group);
-    let name = if name.is_empty() { "core" } else { name };
-    format!("{}_{version}", name.replace(['.', '-'], ""))
+    let name = camel(group);
+    let (first, rest) = name.split_at(name.len().min(1));
+    format!("{}{rest}_{version}", first.to_ascii_lowercase())
 }

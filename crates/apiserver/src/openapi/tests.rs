@@ -30,6 +30,7 @@ fn crd(spec: Value) -> Value {
             "versions": [{"name": "v1", "served": true, "storage": true,
                 "subresources": {"status": {}, "scale": {
                     "specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}},
+                "selectableFields": [{"jsonPath": ".spec.n"}],
                 "schema": {"openAPIV3Schema": {
                     "type": "object", "description": "A foo.", "properties": {"spec": spec}}}}],
         },
@@ -211,11 +212,16 @@ fn custom_types_are_published_with_metadata() {
     let v2: Value = serde_json::from_slice(&v2.json()).unwrap();
     let foo = &v2["definitions"]["org.ex.v1.Foo"];
     let spec = &foo["properties"]["spec"]["properties"];
-    assert_eq!(spec["n"], json!({"type": "integer"}));
-    assert_eq!(
-        spec["free"],
-        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
-    );
+    // Whoever checks a null or any field against a type would refuse it.
+    assert_eq!(spec["n"], json!({}));
+    assert_eq!(spec["free"], json!({"x-kubernetes-preserve-unknown-fields": true}));
+    for name in ["org.ex.v1.Foo", "org.ex.v1.FooList"] {
+        let fields = &v2["definitions"][name]["x-kubernetes-selectable-fields"];
+        assert_eq!(fields, &json!([{"fieldPath": "spec.n"}]));
+    }
+    let scale = &v2["paths"]["/apis/ex.org/v1/namespaces/{namespace}/foos/{name}/scale"]["get"];
+    assert_eq!(scale["x-kubernetes-group-version-kind"]["kind"], "Foo");
+    assert_eq!(scale["tags"], json!(["exOrg_v1"]));
     let reference = "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
     assert_eq!(foo["properties"]["metadata"]["$ref"], reference);
     let path = &v2["paths"]["/apis/ex.org/v1/namespaces/{namespace}/foos"]["post"];

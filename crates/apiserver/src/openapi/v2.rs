@@ -46,16 +46,16 @@ fn narrow(schema: &mut Value) {
     if let Some(reference) = wrapped {
         map.insert("$ref".to_owned(), reference);
     }
+    let is_true = |key: &str| map.get(key) == Some(&Value::Bool(true));
+    // Declaring what there may be of it would have clients refuse null, or drop other fields.
+    let opaque = is_true("nullable") || is_true("x-kubernetes-preserve-unknown-fields");
+    let typeless = opaque || is_true("x-kubernetes-int-or-string");
     for keyword in DROPPED {
         map.remove(keyword);
     }
-    if map.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) {
-        // Declaring some of the fields would have clients drop the others.
-        map.remove("properties");
-        map.remove("required");
-    }
-    if map.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
-        map.remove("type");
+    let of_opaque = ["properties", "items", "required"].into_iter().filter(|_| opaque);
+    for keyword in of_opaque.chain(typeless.then_some("type")) {
+        map.remove(keyword);
     }
     if let Some(Value::String(reference)) = map.get_mut("$ref") {
         *reference = reference.replace(V3_REFERENCES, V2_REFERENCES);
