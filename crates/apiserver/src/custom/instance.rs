@@ -1,5 +1,6 @@
 //! The rules of a custom resource, as its definition gives them.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -46,6 +47,22 @@ impl PublishedSchema {
     }
 }
 
+/// The schemas of a definition's versions, each compiled once.
+#[derive(Default)]
+pub struct Schemas(BTreeMap<String, Arc<Schema>>);
+
+impl Schemas {
+    fn compile(&mut self, version: &Value) -> Result<Arc<Schema>, SchemaError> {
+        let name = version["name"].as_str().unwrap_or_default();
+        if let Some(schema) = self.0.get(name) {
+            return Ok(schema.clone());
+        }
+        let schema = Arc::new(Schema::compile(&version["schema"]["openAPIV3Schema"])?);
+        self.0.insert(name.to_owned(), schema.clone());
+        Ok(schema)
+    }
+}
+
 /// Rules of one version of a custom resource.
 pub struct CustomStrategy {
     group: String,
@@ -53,7 +70,10 @@ pub struct CustomStrategy {
     api_version: String,
     storage_version: String,
     conversion: Option<Conversion>,
-    schema: Schema,
+    schema: Arc<Schema>,
+    /// The schema of the version that objects are stored in, where that is another one and nobody
+    /// converts between them.
+    stored: Option<Arc<Schema>>,
     published: PublishedSchema,
     /// Made at the first write.
     merge_schema: OnceLock<structured_merge::Schema>,
@@ -68,14 +88,15 @@ pub struct CustomStrategy {
 }
 
 impl CustomStrategy {
-    /// Rules of `version`, an entry of `spec.versions` of the definition `crd`. While `terminating`
-    /// is set, nothing can be created.
+    /// Rules of `version`, an entry of `spec.versions` of the definition `crd`, with the schemas
+    /// compiled so far. While `terminating` is set, nothing can be created.
     ///
     /// # Errors
     /// A schema that validation would have refused.
     pub fn new(
         crd: &Value,
         version: &Value,
+        schemas: &mut Schemas,
         sources: Vec<CellSource>,
         terminating: Arc<AtomicBool>,
     ) -> Result<Self, SchemaError> {
@@ -86,12 +107,19 @@ impl CustomStrategy {
         let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
         let stored = versions.iter().find(|version| version["storage"] == true);
         let storage_version = stored.map(|version| text(&version["name"])).unwrap_or_default();
+        let conversion = Conversion::of(crd, &format!("{group}/{storage_version}"));
+        let other = stored.filter(|stored| stored["name"] != version["name"]);
+        let stored = match other.filter(|_| conversion.is_none()) {
+            Some(stored) => Some(schemas.compile(stored)?),
+            None => None,
+        };
         Ok(Self {
             api_version: format!("{group}/{}", text(&version["name"])),
             plural: text(&spec["names"]["plural"]),
-            conversion: Conversion::of(crd, &format!("{group}/{storage_version}")),
+            conversion,
             storage_version,
-            schema: Schema::compile(schema)?,
+            schema: schemas.compile(version)?,
+            stored,
             published: PublishedSchema::new(schema),
             merge_schema: OnceLock::new(),
             sources,
@@ -137,6 +165,14 @@ impl Strategy for CustomStrategy {
 
     fn prune(&self, object: &mut Value) {
         self.schema.prune(object);
+    }
+
+    fn lose_unstored(&self, object: &mut Value) {
+        if let Some(stored) = &self.stored {
+            stored.prune(object);
+            stored.default(object);
+            self.schema.prune(object);
+        }
     }
 
     fn kept_by_status(&self) -> &'static [&'static [&'static str]] {

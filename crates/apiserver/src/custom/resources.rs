@@ -7,7 +7,7 @@ use serde_json::Value;
 use structural_schema::JsonPath;
 
 use super::columns::columns_of;
-use super::instance::CustomStrategy;
+use super::instance::{CustomStrategy, Schemas};
 use super::scale::{ScalePaths, ScaleTarget};
 use crate::resource::{
     Backend, Endpoint, NameRule, Resource, Rules, SelectableField, Subresource, SubresourceHandler,
@@ -30,8 +30,9 @@ pub fn resources_of(
 ) -> Vec<Resource> {
     let versions = crd["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let served = versions.iter().filter(|version| version["served"] == true);
+    let mut schemas = Schemas::default();
     served
-        .filter_map(|version| match resource(crd, version, terminating, &scale) {
+        .filter_map(|version| match resource(crd, version, &mut schemas, terminating, &scale) {
             Ok(resource) => Some(resource),
             Err(error) => {
                 let definition = crd["metadata"]["name"].as_str();
@@ -45,6 +46,7 @@ pub fn resources_of(
 fn resource(
     crd: &Value,
     version: &Value,
+    schemas: &mut Schemas,
     terminating: &Arc<AtomicBool>,
     scale: &impl Fn(ScaleTarget) -> Arc<dyn Endpoint>,
 ) -> Result<Resource, structural_schema::SchemaError> {
@@ -67,7 +69,13 @@ fn resource(
         verbs: VERBS.to_vec(),
         subresources: subresources(&group, &plural, version, scale),
         backend: Backend::Stored { prefix: storage_prefix(&group, &plural) },
-        strategy: Arc::new(CustomStrategy::new(crd, version, sources, terminating.clone())?),
+        strategy: Arc::new(CustomStrategy::new(
+            crd,
+            version,
+            schemas,
+            sources,
+            terminating.clone(),
+        )?),
         columns,
         rules: Rules {
             generation: true,

@@ -85,6 +85,21 @@ fn stored_objects_are_brought_to_the_version_that_is_read() {
 }
 
 #[test]
+fn what_the_stored_version_lacks_is_lost_in_writes_of_another() {
+    let resources = resources(&established(recorded()));
+    let [v1, beta] = resources.as_slice() else { panic!("two versions are served") };
+    let object = json!({
+        "apiVersion": "ex.org/v1beta1", "kind": "Foo", "metadata": {},
+        "spec": {"req": "abc", "old": 1}});
+    let (mut of_v1, mut of_beta) = (object.clone(), object.clone());
+    v1.strategy.lose_unstored(&mut of_v1);
+    beta.strategy.lose_unstored(&mut of_beta);
+    assert_eq!(of_v1, object);
+    assert_eq!(of_beta["spec"], json!({"req": "abc", "nd": "dd", "num": 3}));
+    assert_eq!(of_beta["apiVersion"], "ex.org/v1beta1");
+}
+
+#[test]
 fn a_definition_that_never_changed_leaves_stored_bytes_alone() {
     let mut crd = recorded();
     crd["spec"]["versions"].as_array_mut().unwrap().truncate(1);

@@ -124,6 +124,7 @@ impl Registry {
         }
         self.review(&Request { name: &name, ..*request }, Some(&object), None).await?;
         self.charge_quotas(&write, resource, &object, None).await?;
+        resource.strategy.lose_unstored(&mut object);
         let key = resource.key(target.namespace, &name).ok_or_else(Status::method_not_allowed)?;
         if options.dry_run {
             self.fresh().await?;

@@ -140,6 +140,7 @@ impl Registry {
             let mut new = change(&old)?;
             let warnings =
                 self.settle_update(target, operation, options, owners, &old, &mut new).await?;
+            resource.strategy.lose_unstored(&mut new);
             put_back_times(&old, &mut new);
             let done = |object| Ok(Written { object, created: false, warnings: warnings.clone() });
             if old.is_terminating() && !held(resource, &new) {
