@@ -6,6 +6,7 @@
 //! [`Registry::progress`] is the
 //! revision up to which every cache is complete.
 
+mod continue_token;
 mod convert;
 mod read;
 mod subscription;
@@ -22,6 +23,7 @@ use parking_lot::RwLock;
 use storage::{Event, RangeRequest, Revision, Storage, StorageError, WatchItem};
 use tokio::sync::{Mutex, watch};
 
+pub use continue_token::ContinueToken;
 pub use read::{List, ListQuery, Version};
 pub(crate) use read::{key_prefix, matches};
 pub use subscription::{Subscription, Update};

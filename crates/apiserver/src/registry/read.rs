@@ -6,12 +6,9 @@ use std::sync::Arc;
 use api_meta::fields::FieldSelector;
 use api_meta::labels::LabelSelector;
 use api_meta::status::Status;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::{Deserialize, Serialize};
 use storage::{RangeRequest, Revision, prefix_end};
 
-use crate::registry::{Registry, decode, storage_failed};
+use crate::registry::{ContinueToken, Registry, decode, storage_failed};
 use crate::resource::{Backend, Resource};
 use crate::stored::Stored;
 
@@ -65,15 +62,6 @@ pub struct List {
     pub remaining: Option<u64>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Token {
-    v: String,
-    rv: i64,
-    start: String,
-}
-
-const TOKEN_VERSION: &str = "meta.k8s.io/v1";
-
 impl Registry {
     /// One object, as of now.
     pub async fn get(
@@ -126,7 +114,7 @@ impl Registry {
         query: &ListQuery,
         token: &str,
     ) -> Result<List, Status> {
-        let (revision, start) = decode_token(token)?;
+        let ContinueToken { revision, start } = ContinueToken::decode(token)?;
         let prefix = key_prefix(resource, &query.namespace)?;
         let from = format!("{prefix}{}", start.trim_start_matches('/'));
         match revision {
@@ -149,7 +137,8 @@ impl Registry {
                          list - objects that were created, modified, or deleted between the time \
                          the first chunk was returned and now may show up in the list.",
                     );
-                    status.continue_token = Some(encode_token(-1, &start));
+                    status.continue_token =
+                        Some(ContinueToken { revision: None, start: start.clone() }.encode());
                     status
                 })
             }
@@ -232,7 +221,7 @@ impl Registry {
 fn page(items: Vec<Arc<Stored>>, revision: Revision, more: u64, plain: bool, prefix: &str) -> List {
     let continue_token = (more > 0).then(|| {
         let last = items.last().map_or("", |object| &object.key[prefix.len()..]);
-        encode_token(i64::try_from(revision).unwrap_or(i64::MAX), &format!("{last}\0"))
+        ContinueToken { revision: Some(revision), start: format!("{last}\0") }.encode()
     });
     let remaining = (more > 0 && plain).then_some(more);
     List { items, revision, continue_token, remaining }
@@ -271,32 +260,4 @@ pub(crate) fn matches(
                 .and_then(|at| object.fields.get(at))
                 .map_or("", |value| value),
         })
-}
-
-fn encode_token(revision: i64, start: &str) -> String {
-    let token = Token { v: TOKEN_VERSION.to_owned(), rv: revision, start: start.to_owned() };
-    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).expect("plain strings serialise"))
-}
-
-/// The revision (`None`: the newest) and the key to go on from, relative to the list's prefix.
-fn decode_token(token: &str) -> Result<(Option<Revision>, String), Status> {
-    let bad = |what: &str| {
-        Status::bad_request(format!("invalid continue token: continue key is not valid: {what}"))
-    };
-    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|error| bad(&error.to_string()))?;
-    let token: Token = serde_json::from_slice(&bytes).map_err(|error| bad(&error.to_string()))?;
-    if token.v != TOKEN_VERSION {
-        return Err(bad("unknown version"));
-    }
-    if token.start.is_empty() || token.start.split('/').any(|part| part == "..") {
-        return Err(bad("bad start"));
-    }
-    match token.rv {
-        -1 => Ok((None, token.start)),
-        0 => Err(bad("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")),
-        revision => {
-            let revision = u64::try_from(revision).map_err(|_| bad("negative revision"))?;
-            Ok((Some(revision), token.start))
-        }
-    }
 }
