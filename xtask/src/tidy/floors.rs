@@ -12,7 +12,7 @@ use crate::workspace::{self, Dependency, Package};
 const FLOORS: [&str; 5] = ["ground", "engine", "seam", "feature", "roof"];
 const FEATURE: usize = 3;
 /// Crates that hold tests only. Any crate's own tests may use them.
-const TEST_ONLY: [&str; 3] = ["e2e", "history", "testbed"];
+const TEST_ONLY: [&str; 4] = ["e2e", "fuzz", "history", "testbed"];
 
 /// Who a rule is about.
 #[derive(Clone, Copy)]

@@ -1,0 +1,35 @@
+//! Bodies of requests.
+
+use apiserver::body::decode;
+use serde_json::Value;
+
+/// What is read is what a JSON parser that nobody here wrote reads, and refused where it refuses.
+pub fn json(input: &[u8]) {
+    let reference: Result<Value, _> = serde_json::from_slice(input);
+    match (decode::json(input), reference) {
+        (Ok(decoded), Ok(reference)) => {
+            assert_eq!(decoded.value, reference);
+            let again =
+                decode::json(reference.to_string().as_bytes()).expect("it was written here");
+            assert_eq!(again.value, reference);
+            assert!(again.duplicates.is_empty(), "{:?}", again.duplicates);
+        }
+        (Err(status), Err(_)) => assert_eq!(status.code, 400),
+        (ours, reference) => panic!("ours: {ours:?}, reference: {reference:?}"),
+    }
+    // The same document as a body of a kind, and as a configuration to be applied.
+    let _ = decode::object(input, "Thing", decode::json);
+    if let Ok(configuration) = decode::configuration(input) {
+        assert!(configuration.value.is_object());
+    }
+}
+
+/// What is read can be written as JSON, and as such is read alike: JSON is a part of YAML.
+pub fn yaml(input: &[u8]) {
+    let Ok(decoded) = decode::yaml(input) else { return };
+    let text = decoded.value.to_string();
+    let json: Value = serde_json::from_str(&text).expect("it was written here");
+    let again = decode::yaml(text.as_bytes());
+    let again = again.unwrap_or_else(|status| panic!("{text}: {}", status.message));
+    assert_eq!(again.value, json, "{text}");
+}

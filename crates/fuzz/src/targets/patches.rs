@@ -1,0 +1,97 @@
+//! Patches: a document on the first line, a patch of it on the second.
+
+use api_meta::patch::{self, ListStrategy, MergeKeys};
+use serde_json::Value;
+
+use super::documents;
+
+/// What is applied gives what a library that nobody here wrote makes of it.
+pub fn json_patch(input: &[u8]) {
+    let Some([document, operations]) = documents::<2>(input) else { return };
+    let mut ours = document.clone();
+    let outcome = patch::json_patch(&mut ours, &operations);
+    if patch::check_json_patch(&operations).is_err() {
+        assert!(outcome.is_err());
+        return;
+    }
+    // It differs where Kubernetes' library does: a `test` of what is not there is one of null, an
+    // index has no sign or zeros in front, and pointers have no wrong escapes.
+    let Ok(reference) = serde_json::from_value::<json_patch::Patch>(operations.clone()) else {
+        return;
+    };
+    let of_interest = |operation: &Value| {
+        let pointers = [&operation["path"], &operation["from"]];
+        operation["op"] != "test"
+            && pointers.into_iter().filter_map(Value::as_str).all(|text| {
+                let is_zero_led = |step: &str| step.len() > 1 && step.starts_with('0');
+                !text.is_empty() && !text.split('/').any(is_zero_led)
+            })
+    };
+    if !operations.as_array().into_iter().flatten().all(of_interest) {
+        return;
+    }
+    let mut theirs = document.clone();
+    match (outcome, json_patch::patch(&mut theirs, &reference)) {
+        (Ok(()), Ok(())) => assert_eq!(ours, theirs),
+        (Err(_), Err(_)) => {}
+        (ours, theirs) => panic!("{document} {operations}: ours {ours:?}, reference {theirs:?}"),
+    }
+}
+
+/// What is applied gives what the other library makes of it, and applying it again changes nothing.
+pub fn merge_patch(input: &[u8]) {
+    let Some([document, patch]) = documents::<2>(input) else { return };
+    let mut once = document.clone();
+    if patch::merge_patch(&mut once, &patch).is_err() {
+        return;
+    }
+    let mut twice = once.clone();
+    patch::merge_patch(&mut twice, &patch).expect("it could be applied before");
+    assert_eq!(once, twice);
+    let mut reference = document;
+    json_patch::merge(&mut reference, &patch);
+    assert_eq!(once, reference);
+}
+
+/// Lists called `set…` are sets, those called `by…` have elements with a name.
+struct Keys;
+
+impl MergeKeys for Keys {
+    fn list(&self, path: &[&str]) -> ListStrategy {
+        match path.last() {
+            Some(name) if name.starts_with("set") => ListStrategy::Set,
+            Some(name) if name.starts_with("by") => ListStrategy::MergeBy("name"),
+            _ => ListStrategy::Replace,
+        }
+    }
+}
+
+/// The outcome is an object without directives; without any, applying it again changes nothing.
+pub fn strategic_merge_patch(input: &[u8]) {
+    let Some([document, patch]) = documents::<2>(input) else { return };
+    if !document.is_object() || has_directives(&document) {
+        return;
+    }
+    let mut once = document.clone();
+    if patch::strategic_merge_patch(&mut once, &patch, &Keys).is_err() {
+        return;
+    }
+    assert!(once.is_object());
+    if has_directives(&patch) {
+        return;
+    }
+    let mut twice = once.clone();
+    if patch::strategic_merge_patch(&mut twice, &patch, &Keys).is_ok() {
+        assert_eq!(once, twice, "{document} {patch}");
+    }
+}
+
+fn has_directives(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => {
+            map.iter().any(|(key, value)| key.starts_with('$') || has_directives(value))
+        }
+        Value::Array(items) => items.iter().any(has_directives),
+        _ => false,
+    }
+}
