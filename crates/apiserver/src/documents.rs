@@ -136,7 +136,8 @@ impl Documents {
             empty(StatusCode::NOT_MODIFIED)
         } else {
             let response = respond::json_bytes(StatusCode::OK, document.body.clone());
-            let mut response = respond::maybe_gzip(headers, response, document.body);
+            let mut response =
+                respond::maybe_gzip(negotiate::takes_gzip(headers), response, document.body);
             set(&mut response, CONTENT_TYPE, AGGREGATED_MEDIA_TYPE);
             response
         };

@@ -8,6 +8,8 @@ mod apply;
 mod compaction;
 #[path = "core/custom_resources.rs"]
 mod custom_resources;
+#[path = "core/forms.rs"]
+mod forms;
 #[path = "core/protobuf.rs"]
 mod protobuf;
 #[path = "core/requests.rs"]

@@ -2,7 +2,7 @@
 
 use api_meta::status::Status;
 use http::HeaderMap;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE};
 
 /// Media types of ordinary bodies, in both directions.
 const MEDIA_TYPES: &[&str] =
@@ -76,6 +76,8 @@ pub struct Accepted {
     pub format: Format,
     pub transform: Transform,
     pub pretty: bool,
+    /// The client takes a compressed body.
+    pub gzip: bool,
 }
 
 /// Where transformed answers are possible.
@@ -99,17 +101,28 @@ pub fn accept(
 ) -> Result<Accepted, Status> {
     let entries = entries(headers);
     let any = !entries.is_empty();
+    let gzip = takes_gzip(headers);
     for entry in entries {
         if let Some((format, transform, entry_pretty)) = acceptable(entry, offer, typed) {
             let pretty = wants_pretty(headers, pretty, entry_pretty);
-            return Ok(Accepted { format, transform, pretty });
+            return Ok(Accepted { format, transform, pretty, gzip });
         }
     }
     if any {
         return Err(Status::not_acceptable(typed.media_types()));
     }
     let pretty = wants_pretty(headers, pretty, false);
-    Ok(Accepted { format: Format::Json, transform: Transform::None, pretty })
+    Ok(Accepted { format: Format::Json, transform: Transform::None, pretty, gzip })
+}
+
+/// Whether `Accept-Encoding` names gzip.
+pub fn takes_gzip(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|value| value.split(';').next().is_some_and(|coding| coding.trim() == "gzip"))
 }
 
 /// The form of a refusal. It is never transformed, and JSON for those who take nothing that there is.

@@ -6,7 +6,7 @@ use std::io::Write;
 use api_meta::status::Status;
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
-use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -69,24 +69,13 @@ pub fn bytes(code: StatusCode, accepted: Accepted, json: Bytes) -> Response<Body
     answer(code, accepted, form(accepted, json))
 }
 
-/// As [`bytes`], compressed when that is worth it and the client accepts it.
-pub fn large(request: &HeaderMap, accepted: Accepted, json: Bytes) -> Response<Body> {
-    match form(accepted, json) {
-        Ok(bytes) => {
-            let response = answer(StatusCode::OK, accepted, Ok(bytes.clone()));
-            maybe_gzip(request, response, bytes)
-        }
-        Err(refused) => status(&refused),
-    }
-}
-
 fn answer(code: StatusCode, accepted: Accepted, bytes: Result<Bytes, Status>) -> Response<Body> {
     match bytes {
         Ok(bytes) => {
-            let mut response = Response::new(full(bytes));
+            let mut response = Response::new(empty());
             *response.status_mut() = code;
             mark(response.headers_mut(), accepted.format.media_type());
-            response
+            maybe_gzip(accepted.gzip, response, bytes)
         }
         Err(refused) => status(&refused),
     }
@@ -130,7 +119,7 @@ pub fn status(status: &Status) -> Response<Body> {
 /// A Status in the form that [`negotiate::refusal`](super::negotiate::refusal) picked.
 pub fn refusal(format: Format, status: &Status) -> Response<Body> {
     let code = StatusCode::from_u16(status.code).expect("a Status has an HTTP code");
-    let accepted = Accepted { format, transform: Transform::None, pretty: false };
+    let accepted = Accepted { format, transform: Transform::None, pretty: false, gzip: false };
     let mut response = value(code, accepted, &status.to_json());
     let retry = status.details.as_ref().and_then(|details| details.retry_after_seconds);
     if let Some(seconds) = retry {
@@ -139,16 +128,10 @@ pub fn refusal(format: Format, status: &Status) -> Response<Body> {
     response
 }
 
-/// Compresses `bytes` when they are large and the client accepts gzip.
-pub fn maybe_gzip(request: &HeaderMap, response: Response<Body>, bytes: Bytes) -> Response<Body> {
+/// Puts `bytes` into the answer, compressed when they are large and the client takes that.
+pub fn maybe_gzip(takes_gzip: bool, response: Response<Body>, bytes: Bytes) -> Response<Body> {
     let (mut parts, _) = response.into_parts();
-    let accepts = request
-        .get_all(ACCEPT_ENCODING)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|value| value.split(';').next().is_some_and(|coding| coding.trim() == "gzip"));
-    if !accepts || bytes.len() <= GZIP_ABOVE {
+    if !takes_gzip || bytes.len() <= GZIP_ABOVE {
         return Response::from_parts(parts, full(bytes));
     }
     let mut encoder = flate2::write::GzEncoder::new(

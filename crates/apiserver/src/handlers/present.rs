@@ -175,7 +175,6 @@ pub fn list(
     resource: &Resource,
     list: &List,
     accepted: Accepted,
-    request: &http::HeaderMap,
     query: &Query,
 ) -> Result<Response<Body>, Status> {
     let bytes = match accepted.transform {
@@ -204,7 +203,7 @@ pub fn list(
             served_bytes(resource, object)
         }),
     };
-    Ok(respond::large(request, accepted, bytes))
+    Ok(respond::bytes(StatusCode::OK, accepted, bytes))
 }
 
 /// A list's JSON from its items' JSON.

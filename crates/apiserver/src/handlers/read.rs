@@ -19,10 +19,9 @@ pub async fn get(context: &Context<'_>) -> Result<Response<Body>, Status> {
 
 pub async fn list(context: &Context<'_>) -> Result<Response<Body>, Status> {
     let query = context.query;
-    let headers = &context.parts.headers;
     let accepted = context.accept(Offer::List)?;
     let wanted = options::list_query(context)?;
     let mut list = context.registry.list(&context.resource, &wanted).await?;
     list.items = context.registry.serve(&context.resource, list.items).await?;
-    present::list(&context.resource, &list, accepted, headers, query)
+    present::list(&context.resource, &list, accepted, query)
 }

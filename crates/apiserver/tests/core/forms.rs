@@ -1,0 +1,46 @@
+//! Forms of requests and answers that few clients use. Texts are those of kube-apiserver 1.36.
+
+use apiserver::UserInfo;
+use apiserver::attributes::GROUP_MASTERS;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use serde_json::json;
+
+use super::World;
+use super::requests::COLLECTION;
+
+async fn send(world: &World, request: http::request::Builder, body: &str) -> Response<Vec<u8>> {
+    let mut request = request.body(body.to_owned()).unwrap();
+    request.extensions_mut().insert(UserInfo::new("admin", &[GROUP_MASTERS]));
+    let (parts, body) = world.server.handle(request).await.into_parts();
+    Response::from_parts(parts, body.collect().await.unwrap().to_bytes().to_vec())
+}
+
+#[tokio::test]
+async fn large_objects_are_compressed_in_every_answer() {
+    let world = World::start().await;
+    let map = |size: usize| json!({"metadata": {"name": format!("a{size}")}, "data": {"key": "x".repeat(size)}});
+    let json = "application/json";
+    for (size, compressed) in [(200_000, true), (100_000, false)] {
+        let create = Request::post(COLLECTION).header("content-type", json);
+        let create = create.header("accept-encoding", "gzip");
+        let created = send(&world, create, &map(size).to_string()).await;
+        assert_eq!(created.status(), 201);
+        let path = format!("{COLLECTION}/a{size}");
+        let read = send(&world, Request::get(&path).header("accept-encoding", "gzip"), "").await;
+        let plain = send(&world, Request::get(&path), "").await;
+        assert!(plain.headers().get("content-encoding").is_none());
+        for answer in [&created, &read] {
+            let coding = answer.headers().get("content-encoding").map(|value| value.as_bytes());
+            assert_eq!(coding, compressed.then_some(&b"gzip"[..]), "{size}");
+            assert_eq!(answer.headers().contains_key("vary"), compressed);
+            assert_eq!(answer.body().len() < 10_000, compressed);
+        }
+        if compressed {
+            let mut unpacked = Vec::new();
+            let mut decoder = flate2::read::GzDecoder::new(read.body().as_slice());
+            std::io::Read::read_to_end(&mut decoder, &mut unpacked).unwrap();
+            assert_eq!(&unpacked, plain.body());
+        }
+    }
+}
