@@ -68,6 +68,10 @@ fn parse_selectors(context: &Context<'_>) -> Result<(LabelSelector, FieldSelecto
         .map_err(|error| Status::bad_request(error.to_string()))?;
     match context.info.name.as_str() {
         "" => Ok((labels, fields)),
+        name if fields.required("metadata.name").is_some_and(|wanted| wanted != name) => {
+            let text = "fieldSelector metadata.name doesn't match requested name";
+            Err(Status::bad_request(text))
+        }
         name => Ok((labels, fields.and_equal("metadata.name", name))),
     }
 }

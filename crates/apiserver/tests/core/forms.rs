@@ -4,7 +4,7 @@ use apiserver::UserInfo;
 use apiserver::attributes::GROUP_MASTERS;
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::World;
 use super::requests::COLLECTION;
@@ -43,4 +43,28 @@ async fn large_objects_are_compressed_in_every_answer() {
             assert_eq!(&unpacked, plain.body());
         }
     }
+}
+
+#[tokio::test]
+async fn an_old_watch_path_may_name_one_object() {
+    let world = World::start().await;
+    for name in ["a", "b"] {
+        let create = Request::post(COLLECTION).header("content-type", "application/json");
+        let body = json!({"metadata": {"name": name}}).to_string();
+        assert_eq!(send(&world, create, &body).await.status(), 201);
+    }
+    let watch = async |options: &str| {
+        let path = COLLECTION.replace("/v1/", "/v1/watch/");
+        let path = format!("{path}/a?timeoutSeconds=1{options}");
+        send(&world, Request::get(path), "").await
+    };
+    for options in ["", "&fieldSelector=metadata.name%3Da"] {
+        let answer = watch(options).await;
+        let event: Value = serde_json::from_slice(answer.body()).expect("one event");
+        assert_eq!(event["object"]["metadata"]["name"], "a");
+    }
+    let answer = watch("&fieldSelector=metadata.name%3Db").await;
+    let status: Value = serde_json::from_slice(answer.body()).unwrap();
+    assert_eq!(status["code"], 400);
+    assert_eq!(status["message"], "fieldSelector metadata.name doesn't match requested name");
 }
