@@ -1,11 +1,15 @@
 //! Request bodies to JSON trees: JSON with duplicate keys noticed, YAML, and protobuf.
 
+mod yaml;
+
 use std::cell::RefCell;
 use std::fmt;
 
 use api_meta::status::Status;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+
+pub use yaml::yaml;
 
 /// Largest request body.
 pub const BODY_SIZE_MAX: usize = 3 * 1024 * 1024;
@@ -16,8 +20,39 @@ const DUPLICATES_NAMED_MAX: usize = 10;
 #[derive(Debug)]
 pub struct Decoded {
     pub value: Value,
-    /// Paths of keys that stood twice; the last value won.
-    pub duplicates: Vec<String>,
+    /// Keys that stood twice; the last value won.
+    pub duplicates: Vec<Duplicate>,
+}
+
+/// A key that stood twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Duplicate {
+    /// In JSON: its path.
+    Field(String),
+    /// In YAML: where and which, in words.
+    Line(String),
+}
+
+impl Duplicate {
+    /// As a warning.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Field(path) => format!("duplicate field \"{path}\""),
+            Self::Line(text) => text.clone(),
+        }
+    }
+
+    /// As parts of an error, in which the lines of a document are one.
+    pub fn problems(duplicates: &[Self]) -> Vec<String> {
+        let texts = duplicates.iter().map(Self::text);
+        match duplicates {
+            [Self::Line(_), ..] => {
+                let lines = texts.collect::<Vec<_>>().join("\n  ");
+                vec![format!("yaml: unmarshal errors:\n  {lines}")]
+            }
+            _ => texts.collect(),
+        }
+    }
 }
 
 /// Reads JSON. The depth is limited by the parser.
@@ -33,24 +68,16 @@ pub fn json(body: &[u8]) -> Result<Decoded, Status> {
     Ok(Decoded { value, duplicates: seen.into_inner() })
 }
 
-/// Reads one YAML document as Kubernetes does: `0644` is octal, only `true` and `false` are booleans.
-pub fn yaml(body: &[u8]) -> Result<Decoded, Status> {
-    let text = std::str::from_utf8(body)
-        .map_err(|_| Status::bad_request("the body of the request is not UTF-8"))?;
-    let options = serde_saphyr::options! {
-        legacy_octal_numbers: true,
-        strict_booleans: true,
-    };
-    let value: Value = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        Status::bad_request(format!("the body of the request is not valid YAML: {error}"))
-    })?;
-    Ok(Decoded { value, duplicates: Vec::new() })
-}
-
 /// Reads a configuration that is to be applied, in YAML, of which JSON is a part.
 pub fn configuration(body: &[u8]) -> Result<Decoded, Status> {
     let refused = |problem: &str| Status::bad_request(format!("error decoding YAML: {problem}"));
-    let decoded = json(body).or_else(|_| yaml(body)).map_err(|status| refused(&status.message))?;
+    let decoded = match json(body) {
+        Ok(decoded) if decoded.duplicates.is_empty() => Ok(decoded),
+        // Told by their lines, as YAML.
+        Ok(decoded) => Ok(yaml(body).unwrap_or(decoded)),
+        Err(_) => yaml(body),
+    };
+    let decoded = decoded.map_err(|status| refused(&status.message))?;
     if !decoded.value.is_object() {
         return Err(refused("the configuration is not an object"));
     }
@@ -120,7 +147,7 @@ pub fn protobuf(body: &[u8], kind: (&str, &str)) -> Result<Decoded, Status> {
 
 struct Tree<'a> {
     path: String,
-    duplicates: &'a RefCell<Vec<String>>,
+    duplicates: &'a RefCell<Vec<Duplicate>>,
 }
 
 impl Tree<'_> {
@@ -184,7 +211,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
             let value = map.next_value_seed(self.child(path.clone()))?;
             let mut duplicates = self.duplicates.borrow_mut();
             if object.insert(key, value).is_some() && duplicates.len() < DUPLICATES_NAMED_MAX {
-                duplicates.push(path);
+                duplicates.push(Duplicate::Field(path));
             }
         }
         Ok(Value::Object(object))

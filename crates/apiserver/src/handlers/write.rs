@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::{Context, options, present};
 use crate::admission::request::Request;
-use crate::body::decode::{self, Decoded};
+use crate::body::decode::{self, Decoded, Duplicate};
 use crate::body::negotiate::{self, Offer, Typed};
 use crate::body::respond::{self, Body};
-use crate::registry::{Target, WriteOptions, Written};
+use crate::registry::{FieldValidation, Target, WriteOptions, Written};
 use crate::resource::{Call, Endpoint};
 use crate::server::{Inbound, authorize};
 use crate::strategy::{Operation, Strategy};
@@ -163,6 +163,12 @@ async fn apply(
     options.creation_refused = creation_refused(context);
     let force = context.query.flag("force");
     let decoded = decode::configuration(&body.read().await?)?;
+    if options.field_validation == FieldValidation::Strict && !decoded.duplicates.is_empty() {
+        let problems = Duplicate::problems(&decoded.duplicates).join(", ");
+        return Err(Status::bad_request(format!(
+            "error strict decoding YAML: error converting YAML to JSON: {problems}"
+        )));
+    }
     options.duplicates = decoded.duplicates;
     let (target, operation) = (target(context), operation(context));
     let written =
@@ -195,7 +201,7 @@ enum Patch {
 
 impl Patch {
     /// The keys that stood twice come along.
-    fn decode(media: &str, body: &[u8]) -> Result<(Self, Vec<String>), Status> {
+    fn decode(media: &str, body: &[u8]) -> Result<(Self, Vec<Duplicate>), Status> {
         let decoded = || decode::json(body);
         let (patch, duplicates) = match media {
             JSON_PATCH => {

@@ -15,6 +15,7 @@ pub(crate) use create::new_uid;
 pub use delete::{DeleteOptions, Deleted, Propagation};
 
 use crate::attributes::{GROUP_MASTERS, UserInfo};
+use crate::body::decode::Duplicate;
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::stored::Stored;
@@ -39,7 +40,7 @@ pub struct WriteOptions {
     pub dry_run: bool,
     pub field_validation: FieldValidation,
     /// Keys that stood twice in the body.
-    pub duplicates: Vec<String>,
+    pub duplicates: Vec<Duplicate>,
     /// The update came as a patch: strict errors are then 422.
     pub is_patch: bool,
     /// Who comes to own the fields that are written; empty is nobody in particular.
@@ -234,9 +235,11 @@ fn check_fields(
         return Ok(Vec::new());
     }
     let unknown = resource.strategy.unknown_fields(object);
-    let duplicates = options.duplicates.iter().map(|path| format!("duplicate field \"{path}\""));
-    let problems: Vec<String> =
-        duplicates.chain(unknown.iter().map(|path| format!("unknown field \"{path}\""))).collect();
+    let mut problems: Vec<String> = match options.field_validation {
+        FieldValidation::Warn => options.duplicates.iter().map(Duplicate::text).collect(),
+        _ => Duplicate::problems(&options.duplicates),
+    };
+    problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
     if problems.is_empty() || options.field_validation == FieldValidation::Warn {
         return Ok(problems);
     }

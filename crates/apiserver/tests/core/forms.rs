@@ -16,6 +16,14 @@ async fn send(world: &World, request: http::request::Builder, body: &str) -> Res
     Response::from_parts(parts, body.collect().await.unwrap().to_bytes().to_vec())
 }
 
+async fn yaml(world: &World, request: http::request::Builder, body: &str) -> (u16, Value, String) {
+    let answer = send(world, request, body).await;
+    let warnings = answer.headers().get_all("warning").iter();
+    let warnings: Vec<&str> = warnings.map(|value| value.to_str().unwrap()).collect();
+    let body = serde_json::from_slice(answer.body()).unwrap();
+    (answer.status().as_u16(), body, warnings.join(", "))
+}
+
 #[tokio::test]
 async fn large_objects_are_compressed_in_every_answer() {
     let world = World::start().await;
@@ -67,4 +75,37 @@ async fn an_old_watch_path_may_name_one_object() {
     let status: Value = serde_json::from_slice(answer.body()).unwrap();
     assert_eq!(status["code"], 400);
     assert_eq!(status["message"], "fieldSelector metadata.name doesn't match requested name");
+}
+
+const TWICE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: d\n  name: e\n\
+                     data:\n  a: \"1\"\n  a: \"2\"\n  a: \"3\"\n";
+const LINES: &str = "yaml: unmarshal errors:\n  line 5: key \"name\" already set in map\n  \
+                     line 8: key \"a\" already set in map\n  line 9: key \"a\" already set in map";
+
+#[tokio::test]
+async fn keys_that_stand_twice_in_yaml_are_told_by_their_lines() {
+    let world = World::start().await;
+    let create = |validation: &str| {
+        let path = format!("{COLLECTION}?dryRun=All&fieldValidation={validation}");
+        Request::post(path).header("content-type", "application/yaml")
+    };
+    let (code, body, _) = yaml(&world, create("Strict"), TWICE).await;
+    assert_eq!(code, 400);
+    let text =
+        "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: ";
+    assert_eq!(body["message"], format!("{text}{LINES}"));
+    let (code, body, warnings) = yaml(&world, create("Warn"), TWICE).await;
+    assert_eq!((code, &body["data"]["a"]), (201, &"3".into()));
+    let expected = ["line 5: key \\\"name\\\"", "line 8: key \\\"a\\\"", "line 9: key \\\"a\\\""];
+    let expected = expected.map(|key| format!("299 - \"{key} already set in map\"")).join(", ");
+    assert_eq!(warnings, expected);
+    let (code, body, warnings) = yaml(&world, create("Ignore"), TWICE).await;
+    assert_eq!((code, &body["metadata"]["name"], warnings.as_str()), (201, &"e".into(), ""));
+    let options = "dryRun=All&fieldManager=x&fieldValidation=Strict";
+    let apply = Request::patch(format!("{COLLECTION}/e?{options}"));
+    let apply = apply.header("content-type", "application/apply-patch+yaml");
+    let (code, body, _) = yaml(&world, apply, TWICE).await;
+    assert_eq!(code, 400);
+    let text = "error strict decoding YAML: error converting YAML to JSON: ";
+    assert_eq!(body["message"], format!("{text}{LINES}"));
 }

@@ -1,0 +1,109 @@
+//! YAML as Kubernetes reads it. Keys that stand twice are told by the lines of their values.
+
+use std::fmt;
+
+use api_meta::go_text::quoted;
+use api_meta::status::Status;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+use serde_saphyr::{DuplicateKeyPolicy, Spanned};
+
+use super::{DUPLICATES_NAMED_MAX, Decoded, Duplicate};
+
+/// Reads one document: `0644` is octal, only `true` and `false` are booleans.
+///
+/// # Errors
+/// 400 for what is no YAML.
+pub fn yaml(body: &[u8]) -> Result<Decoded, Status> {
+    let text = std::str::from_utf8(body)
+        .map_err(|_| Status::bad_request("the body of the request is not UTF-8"))?;
+    let mut options = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        strict_booleans: true,
+    };
+    let error = match serde_saphyr::from_str_with_options(text, options.clone()) {
+        Ok(value) => return Ok(Decoded { value, duplicates: Vec::new() }),
+        Err(error) => error,
+    };
+    options.duplicate_keys = DuplicateKeyPolicy::LastWins;
+    match serde_saphyr::from_str_with_options::<Lined>(text, options) {
+        Ok(Lined { value, mut duplicates }) if !duplicates.is_empty() => {
+            duplicates.truncate(DUPLICATES_NAMED_MAX);
+            Ok(Decoded { value, duplicates })
+        }
+        _ => {
+            Err(Status::bad_request(format!("the body of the request is not valid YAML: {error}")))
+        }
+    }
+}
+
+/// A tree, and the keys in it that stand twice.
+struct Lined {
+    value: Value,
+    duplicates: Vec<Duplicate>,
+}
+
+impl Lined {
+    fn plain<E>(value: impl Into<Value>) -> Result<Self, E> {
+        Ok(Self { value: value.into(), duplicates: Vec::new() })
+    }
+}
+
+impl<'de> Deserialize<'de> for Lined {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LinedVisitor)
+    }
+}
+
+struct LinedVisitor;
+
+impl<'de> Visitor<'de> for LinedVisitor {
+    type Value = Lined;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a YAML value")
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Lined, E> {
+        Lined::plain(value)
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<Lined, E> {
+        Lined::plain(value)
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<Lined, E> {
+        Lined::plain(value)
+    }
+    fn visit_f64<E>(self, value: f64) -> Result<Lined, E> {
+        Lined::plain(value)
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Lined, E> {
+        Lined::plain(value)
+    }
+    fn visit_unit<E>(self) -> Result<Lined, E> {
+        Lined::plain(Value::Null)
+    }
+    fn visit_none<E>(self) -> Result<Lined, E> {
+        Lined::plain(Value::Null)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Lined, A::Error> {
+        let (mut items, mut duplicates) = (Vec::new(), Vec::new());
+        while let Some(item) = seq.next_element::<Lined>()? {
+            items.push(item.value);
+            duplicates.extend(item.duplicates);
+        }
+        Ok(Lined { value: items.into(), duplicates })
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Lined, A::Error> {
+        let (mut object, mut duplicates) = (Map::new(), Vec::new());
+        while let Some(key) = map.next_key::<String>()? {
+            let entry = map.next_value::<Spanned<Lined>>()?;
+            duplicates.extend(entry.value.duplicates);
+            let name = quoted(&key);
+            if object.insert(key, entry.value.value).is_some() {
+                let line = entry.referenced.line();
+                let text = format!("line {line}: key {name} already set in map");
+                duplicates.push(Duplicate::Line(text));
+            }
+        }
+        Ok(Lined { value: object.into(), duplicates })
+    }
+}
