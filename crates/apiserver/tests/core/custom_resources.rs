@@ -355,6 +355,37 @@ async fn a_changed_schema_holds_for_old_objects_without_a_restart() {
 }
 
 #[tokio::test]
+async fn a_watch_ends_when_the_schema_of_its_definition_changes() {
+    let world = World::start().await;
+    world.define(&definition()).await;
+    let mut watch =
+        Request::get("/apis/ex.org/v1/foos?watch=1&timeoutSeconds=60").body(String::new()).unwrap();
+    watch.extensions_mut().insert(UserInfo::new("admin", &[GROUP_MASTERS]));
+    let watching = world.server.handle(watch).await;
+    assert_eq!(watching.status(), 200);
+    let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/added";
+    let patch = json!([{"op": "add", "path": path, "value": {"type": "string"}}]);
+    let patch = Patch::Json::<()>(serde_json::from_value(patch).unwrap());
+    let params = PatchParams::default();
+    world.definitions().patch("foos.ex.org", &params, &patch).await.unwrap();
+    let end = tokio::time::timeout(PATIENCE, watching.into_body().collect()).await;
+    assert!(end.expect("the watch ends in time").unwrap().to_bytes().is_empty());
+}
+
+#[tokio::test]
+async fn a_definition_of_more_than_a_megabyte_is_served_and_published() {
+    let world = World::start().await;
+    let mut large = definition();
+    let text = "x".repeat(1_100_000);
+    large["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = text.clone().into();
+    world.define(&large).await;
+    world.foos().create(&PostParams::default(), &foo("a", json!({"req": "a"}))).await.unwrap();
+    let document = world.get("/openapi/v3/apis/ex.org/v1").await.into_body();
+    let published = &document["components"]["schemas"]["org.ex.v1.Foo"]["description"];
+    assert_eq!(published.as_str().map(str::len), Some(text.len()));
+}
+
+#[tokio::test]
 async fn reads_pass_stored_bytes_on_once_all_objects_fit_a_changed_schema() {
     let world = World::start().await;
     let mut first = definition();
