@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use super::ClientConfig;
-use super::connect::{ConnectError, Connector};
+use super::connect::{ConnectError, Connector, Trust};
 use crate::registry::Registry;
 
 /// Largest answer that is read, in bytes.
@@ -116,8 +116,9 @@ impl Caller {
         }
         let unusable = |error: ConnectError| CallError::Unusable(error.0);
         let (host, _) = config.host_and_port().map_err(CallError::Unusable)?;
-        let connector =
-            Connector::new(key.1.clone(), &host, &config.ca_bundle).map_err(unusable)?;
+        let ca_bundle = config.ca_bundle.clone();
+        let trust = Trust { ca_bundle, unverified: false, identity: None };
+        let connector = Connector::new(key.1.clone(), &host, &trust).map_err(unusable)?;
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_MAX)
@@ -133,7 +134,7 @@ impl Caller {
 }
 
 /// The innermost error says what happened; those around it that something did.
-fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn reason(error: &(dyn std::error::Error + 'static)) -> String {
     let mut at = error;
     while let Some(source) = at.source() {
         at = source;

@@ -1,5 +1,7 @@
-//! Connections to one webhook: TCP to where it is, TLS to who it says it is.
+//! Connections to one webhook or aggregated server: TCP to where it is, TLS to who it says it is.
 
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,15 +14,34 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use tokio_rustls::rustls::crypto::{
+    CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
+};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{CertificateError, ClientConfig, Error as TlsError, RootCertStore};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore,
+    SignatureScheme,
+};
 
 /// Why no connection came about, in the words of Go's `net` and `crypto/tls`.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ConnectError(pub String);
+
+/// Whom a server is believed by, and what it is told of the caller.
+#[derive(Clone)]
+pub struct Trust {
+    /// PEM; empty for the machine's authorities.
+    pub ca_bundle: Vec<u8>,
+    /// Believe any certificate.
+    pub unverified: bool,
+    /// Certificates and key that are presented when the server asks, in PEM.
+    pub identity: Option<(Arc<str>, Arc<str>)>,
+}
 
 /// Connects to one address, whatever URL is asked for.
 #[derive(Clone)]
@@ -32,22 +53,38 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// `ca_bundle` is PEM; without one, the machine's authorities are believed.
-    ///
     /// # Errors
-    /// A host that no certificate can be for, or a bundle without a certificate.
+    /// A host that no certificate can be for, a bundle without a certificate, or an identity that
+    /// does not decode.
     pub fn new(
         target: (String, u16),
         server_name: &str,
-        ca_bundle: &[u8],
+        trust: &Trust,
     ) -> Result<Self, ConnectError> {
-        let roots = if ca_bundle.is_empty() { machine_roots() } else { bundle_roots(ca_bundle)? };
         let failed = |error: TlsError| ConnectError(error.to_string());
-        let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
-            .map_err(failed)?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .map_err(failed)?;
+        let builder = if trust.unverified {
+            let any = Arc::new(AnyCertificate(provider));
+            builder.dangerous().with_custom_certificate_verifier(any)
+        } else if trust.ca_bundle.is_empty() {
+            builder.with_root_certificates(machine_roots())
+        } else {
+            builder.with_root_certificates(bundle_roots(&trust.ca_bundle)?)
+        };
+        let config = match &trust.identity {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let unreadable = |error| ConnectError(format!("the client identity: {error}"));
+                let chain = CertificateDer::pem_slice_iter(certificate.as_bytes())
+                    .collect::<Result<_, _>>()
+                    .map_err(unreadable)?;
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(unreadable)?;
+                builder.with_client_auth_cert(chain, key).map_err(failed)?
+            }
+        };
         let server_name = ServerName::try_from(server_name.to_owned())
             .map_err(|_| ConnectError(format!("{server_name:?} is no host name")))?;
         let target = (target.0.into(), target.1);
@@ -56,19 +93,76 @@ impl Connector {
 
     async fn connect(self) -> Result<Stream, ConnectError> {
         let (host, port) = (&*self.target.0, self.target.1);
-        let tcp = TcpStream::connect((host, port)).await.map_err(|error| {
-            let reason = match error.kind() {
-                std::io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
-                _ => error.to_string(),
-            };
-            ConnectError(format!("dial tcp {host}:{port}: {reason}"))
-        })?;
+        let tcp = dial(host, port).await?;
         // Requests are small and each is waited for.
         if let Err(error) = tcp.set_nodelay(true) {
             tracing::debug!(%error, "cannot turn off the delay of small packets");
         }
         let tls = self.tls.connect(self.server_name, tcp).await;
         tls.map(|tls| Stream(TokioIo::new(tls))).map_err(|error| ConnectError(tls_problem(&error)))
+    }
+}
+
+/// The first address of `host` that answers; the error is that of the first one.
+async fn dial(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+    let nowhere = |why: &str| ConnectError(format!("dial tcp: lookup {host}: {why}"));
+    let found = tokio::net::lookup_host((host, port)).await;
+    let mut addresses: Vec<_> = found.map_err(|error| nowhere(&error.to_string()))?.collect();
+    addresses.sort_by_key(SocketAddr::is_ipv6);
+    let mut first = None;
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => {
+                let reason = match error.kind() {
+                    ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
+                    _ => error.to_string(),
+                };
+                first.get_or_insert(ConnectError(format!("dial tcp {address}: {reason}")));
+            }
+        }
+    }
+    Err(first.unwrap_or_else(|| nowhere("no such host")))
+}
+
+/// Believes whoever answers; only the signatures of the handshake are looked at.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The address behind a webhook's Service.
+//! The address behind the Service of a webhook or an aggregated server.
 
 use serde_json::Value;
 
@@ -10,7 +10,23 @@ use crate::registry::{ListQuery, Registry};
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 impl Registry {
-    /// Host or address and port to connect to.
+    /// Host or address and port to connect to; see [`Registry::service_target`] for Services.
+    ///
+    /// # Errors
+    /// Told to the client as why the call failed.
+    pub(super) async fn webhook_target(
+        &self,
+        config: &ClientConfig,
+    ) -> Result<(String, u16), String> {
+        match &config.place {
+            Place::Service { namespace, name, port } => {
+                self.service_target(namespace, name, *port).await
+            }
+            Place::Url { .. } => config.host_and_port(),
+        }
+    }
+
+    /// Host or address and port behind a port of a Service.
     ///
     /// A Service is answered by one of its ready endpoints, since nothing routes cluster addresses
     /// to where this server runs; only when there is none, by its cluster address. A Service of
@@ -18,13 +34,12 @@ impl Registry {
     ///
     /// # Errors
     /// A Service or port that does not exist, told to the client as why the call failed.
-    pub(super) async fn webhook_target(
+    pub(crate) async fn service_target(
         &self,
-        config: &ClientConfig,
+        namespace: &str,
+        name: &str,
+        port: u16,
     ) -> Result<(String, u16), String> {
-        let Place::Service { namespace, name, port } = &config.place else {
-            return config.host_and_port();
-        };
         let not_found = || format!("service {name:?} not found");
         let services = self.find("", "services").ok_or_else(not_found)?;
         let service = match self.get(&services, namespace, name).await {
@@ -34,9 +49,9 @@ impl Registry {
         };
         let spec = &service["spec"];
         if spec["type"] == "ExternalName" {
-            return Ok((str_of(&spec["externalName"]).to_owned(), *port));
+            return Ok((str_of(&spec["externalName"]).to_owned(), port));
         }
-        let wanted = i64::from(*port);
+        let wanted = i64::from(port);
         let found = items(&spec["ports"]).iter().find(|one| one["port"] == wanted);
         let found =
             found.ok_or_else(|| format!("no service port {port} found for service {name:?}"))?;
@@ -45,7 +60,7 @@ impl Registry {
         }
         match str_of(&spec["clusterIP"]) {
             "" | "None" => Err(format!("no endpoints available for service {name:?}")),
-            address => Ok((address.to_owned(), *port)),
+            address => Ok((address.to_owned(), port)),
         }
     }
 
