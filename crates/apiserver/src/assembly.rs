@@ -12,6 +12,7 @@ use storage::{Storage, StorageError};
 use tokio::task::JoinSet;
 
 use crate::admission::webhooks;
+use crate::aggregation::{self, FrontProxy};
 use crate::attributes::Authenticator;
 use crate::authentication::{
     BearerAuthenticator, BootstrapTokens, CertificateVerifier, TokenAuthenticator, TokenChain,
@@ -70,6 +71,9 @@ pub struct Assembly {
     pub client_authorities_pem: Option<String>,
     /// Signs service account tokens; see [`SigningKey::generate_pem`].
     pub service_account_key_pem: String,
+    /// How servers that serve a part of the API elsewhere believe this one. Without it they are
+    /// told users in vain.
+    pub front_proxy: Option<FrontProxy>,
     /// What clients inside verify the server with: `kube-root-ca.crt`.
     pub root_ca_pem: String,
 }
@@ -93,6 +97,7 @@ pub struct Running {
     _rbac: follow::RbacFollower,
     _webhooks: webhooks::follow::WebhookFollower,
     _definitions: custom::controller::DefinitionController,
+    _api_services: aggregation::follow::ApiServiceFollower,
     _tasks: JoinSet<()>,
 }
 
@@ -153,12 +158,19 @@ impl Assembly {
         controllers::bootstrap(&registry).await?;
         let rbac_follower = follow::start(&registry, &rbac).await?;
         let webhooks = webhooks::follow::start(&registry).await?;
+        if let Some(front_proxy) = &self.front_proxy {
+            let authorities = self.client_authorities_pem.as_deref();
+            aggregation::delegation::publish(&registry, front_proxy, authorities).await?;
+        }
+        let api_services = aggregation::follow::start(&registry, self.front_proxy).await?;
         let mut tasks = JoinSet::new();
         let definitions = custom::controller::DefinitionController::start(&registry).await?;
         if self.controllers == Controllers::Inside {
             controllers::start(&registry, &self.root_ca_pem, &mut tasks);
             tasks.spawn(legacy::keep(registry.clone(), signing, self.root_ca_pem));
         }
+
+        tasks.spawn(aggregation::register::run(registry.clone()));
 
         let server = ApiServer::new(Parts {
             registry,
@@ -172,6 +184,7 @@ impl Assembly {
             _rbac: rbac_follower,
             _webhooks: webhooks,
             _definitions: definitions,
+            _api_services: api_services,
             _tasks: tasks,
         })
     }

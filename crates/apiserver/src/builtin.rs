@@ -5,6 +5,7 @@
 //! everything around them. One kind is one [`kind::Kind`] value in the file of its name.
 //! What a client reads back equals what kube-apiserver would answer, field by field.
 
+mod api_service;
 mod autoscaling;
 mod cells;
 mod config_map;
@@ -91,6 +92,7 @@ pub fn full_profile() -> Vec<Resource> {
 
 fn management_kinds() -> Vec<Kind> {
     vec![
+        api_service::kind(),
         config_map::kind(),
         event::core(),
         event::events(),

@@ -8,7 +8,7 @@ pub mod bootstrap;
 pub mod garbage;
 pub mod namespace_contents;
 pub mod namespace_deletion;
-mod wait;
+pub(crate) mod wait;
 
 use std::sync::Arc;
 

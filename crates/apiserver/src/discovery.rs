@@ -1,4 +1,5 @@
-//! Discovery: the documents that say what is served. Pure functions of the catalog.
+//! Discovery: the documents that say what is served. Pure functions of the catalog and of what
+//! APIServices say.
 //!
 //! [`legacy`] has one document for each group and version, [`aggregated`] all in one.
 //! [`Aggregated`] answers carry an ETag, because kubectl keeps them on disk.
@@ -6,42 +7,29 @@
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::catalog::Catalog;
+use crate::aggregation::{Elsewhere, Priority, Table};
+use crate::catalog::{Catalog, compare_versions};
 use crate::resource::{Backend, Resource, Subresource};
 
 /// Media type of aggregated answers; clients decide by its parameters how to read the body.
 pub const AGGREGATED_MEDIA_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Groups in the order of preference; all others follow by name.
-const GROUP_ORDER: [&str; 20] = [
-    "apiregistration.k8s.io",
-    "apps",
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "storage.k8s.io",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "scheduling.k8s.io",
-    "coordination.k8s.io",
-    "node.k8s.io",
-    "discovery.k8s.io",
-    "resource.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-];
+/// What is served here and, through here, elsewhere.
+#[derive(Clone, Copy)]
+pub struct Served<'a> {
+    pub catalog: &'a Catalog,
+    pub table: &'a Table,
+}
 
 /// Why there is no document at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +51,8 @@ pub struct Aggregated {
 /// The legacy document at `/api`, `/apis`, `/apis/<group>`, `/api/v1` or `/apis/<group>/<version>`.
 ///
 /// `host` is where the client reached the server.
-pub fn legacy(catalog: &Catalog, path: &str, host: &str) -> Result<Value, Absent> {
+pub fn legacy(served: Served<'_>, path: &str, host: &str) -> Result<Value, Absent> {
+    let catalog = served.catalog;
     let mut parts = path.trim_matches('/').split('/');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
         (Some("api"), None, ..) => Ok(json!({
@@ -74,16 +63,16 @@ pub fn legacy(catalog: &Catalog, path: &str, host: &str) -> Result<Value, Absent
         (Some("api"), Some(version), None, _) => resource_list(catalog, "", version),
         (Some("apis"), None, ..) => {
             let groups: Vec<Value> =
-                groups(catalog).into_iter().map(|name| group(catalog, name)).collect();
+                served.groups().into_iter().map(|name| group(served, name)).collect();
             Ok(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
         }
-        (Some("apis"), Some(name), None, _) if is_group(catalog, name) => {
-            let mut document = group(catalog, name);
+        (Some("apis"), Some(name), None, _) if served.is_group(name) => {
+            let mut document = group(served, name);
             document["kind"] = "APIGroup".into();
             document["apiVersion"] = "v1".into();
             Ok(document)
         }
-        (Some("apis"), Some(name), Some(version), None) if is_group(catalog, name) => {
+        (Some("apis"), Some(name), Some(version), None) if served.is_group(name) => {
             resource_list(catalog, name, version)
         }
         _ => Err(Absent::Path),
@@ -91,12 +80,12 @@ pub fn legacy(catalog: &Catalog, path: &str, host: &str) -> Result<Value, Absent
 }
 
 /// The aggregated document at `/api` (`core`) or `/apis`.
-pub fn aggregated(catalog: &Catalog, core: bool) -> Aggregated {
-    let names = if core { vec![""] } else { groups(catalog) };
+pub fn aggregated(served: Served<'_>, core: bool) -> Aggregated {
+    let names = if core { vec![""] } else { served.groups() };
     let items: Vec<Value> = names
         .into_iter()
-        .filter(|name| catalog.has_group(name))
-        .map(|name| aggregated_group(catalog, name))
+        .filter(|name| !core || served.catalog.has_group(name))
+        .map(|name| aggregated_group(served, name))
         .collect();
     let mut document = json!({"metadata": {}, "items": items});
     let digest = Sha512::digest(document.to_string());
@@ -126,24 +115,17 @@ pub fn version_numbers(git_version: &str) -> (&str, &str) {
 }
 
 /// The document at `/`: every path there is something at.
-pub fn paths(catalog: &Catalog) -> Value {
+pub fn paths(served: Served<'_>) -> Value {
     let mut paths: Vec<String> = ["/api", "/apis", "/apis/", "/healthz", "/livez", "/readyz"]
         .into_iter()
         .chain(["/openapi/v2", "/openapi/v3", "/version"])
         .map(str::to_owned)
         .collect();
-    for name in catalog.groups() {
-        if !name.is_empty() {
-            paths.push(format!("/apis/{name}"));
-        }
-        for version in catalog.versions(name) {
-            let path = if name.is_empty() {
-                format!("/api/{version}")
-            } else {
-                format!("/apis/{name}/{version}")
-            };
-            paths.push(path);
-        }
+    paths.extend(served.catalog.versions("").into_iter().map(|version| format!("/api/{version}")));
+    for name in served.groups() {
+        paths.push(format!("/apis/{name}"));
+        let versions = served.versions(name).into_iter();
+        paths.extend(versions.map(|version| format!("/apis/{name}/{version}")));
     }
     paths.sort();
     json!({"paths": paths})
@@ -162,26 +144,52 @@ fn go_architecture() -> &'static str {
     }
 }
 
-fn is_group(catalog: &Catalog, name: &str) -> bool {
-    !name.is_empty() && catalog.has_group(name)
+impl<'a> Served<'a> {
+    fn is_group(self, name: &str) -> bool {
+        !name.is_empty() && !self.versions(name).is_empty()
+    }
+
+    /// Named groups, most preferred first: by the highest priority of a version, then by name.
+    fn groups(self) -> Vec<&'a str> {
+        let elsewhere = self.table.remotes().map(|(api, _)| api.group.as_str());
+        let names: BTreeSet<&str> =
+            self.catalog.groups().chain(elsewhere).filter(|name| !name.is_empty()).collect();
+        let mut names: Vec<&str> = names.into_iter().collect();
+        names.sort_by_cached_key(|name| {
+            let versions = self.versions(name).into_iter();
+            Reverse(versions.map(|version| self.priority(name, version).group).max())
+        });
+        names
+    }
+
+    /// Versions of a group, most preferred first.
+    fn versions(self, group: &str) -> Vec<&'a str> {
+        let mut versions = self.catalog.versions(group);
+        for (api, _) in self.table.remotes().filter(|(api, _)| api.group == group) {
+            if !versions.contains(&api.version.as_str()) {
+                versions.push(&api.version);
+            }
+        }
+        versions.sort_by(|a, b| {
+            let priority = |version: &str| self.priority(group, version).version;
+            priority(b).cmp(&priority(a)).then_with(|| compare_versions(b, a))
+        });
+        versions
+    }
+
+    fn priority(self, group: &str, version: &str) -> Priority {
+        self.table.priority(group, version)
+    }
+
+    fn elsewhere(self, group: &str, version: &str) -> Option<&'a Elsewhere> {
+        self.table.elsewhere(group, version)
+    }
 }
 
-/// Named groups, most preferred first.
-fn groups(catalog: &Catalog) -> Vec<&str> {
-    let rank = |name: &&str| {
-        let place = GROUP_ORDER.iter().position(|known| known == name);
-        place.unwrap_or(GROUP_ORDER.len())
-    };
-    let mut names: Vec<&str> = catalog.groups().filter(|name| !name.is_empty()).collect();
-    // The catalog has them by name, and the sort keeps that order among equals.
-    names.sort_by_key(rank);
-    names
-}
-
-fn group(catalog: &Catalog, name: &str) -> Value {
+fn group(served: Served<'_>, name: &str) -> Value {
     let entry =
         |version: &str| json!({"groupVersion": format!("{name}/{version}"), "version": version});
-    let versions = catalog.versions(name);
+    let versions = served.versions(name);
     json!({
         "name": name,
         "versions": versions.iter().map(|version| entry(version)).collect::<Vec<_>>(),
@@ -263,18 +271,33 @@ fn legacy_subresource(resource: &Resource, sub: &Subresource) -> Value {
     entry
 }
 
-fn aggregated_group(catalog: &Catalog, name: &str) -> Value {
-    let versions: Vec<Value> = catalog
+fn aggregated_group(served: Served<'_>, name: &str) -> Value {
+    let versions: Vec<Value> = served
         .versions(name)
         .into_iter()
-        .map(|version| {
-            let resources: Vec<Value> =
-                catalog.resources(name, version).map(|r| aggregated_resource(r)).collect();
-            json!({"version": version, "resources": resources, "freshness": "Current"})
+        .map(|version| match served.elsewhere(name, version) {
+            Some(elsewhere) => aggregated_elsewhere(version, elsewhere),
+            None => {
+                let resources = served.catalog.resources(name, version);
+                let resources: Vec<Value> = resources.map(|r| aggregated_resource(r)).collect();
+                json!({"version": version, "resources": resources, "freshness": "Current"})
+            }
         })
         .collect();
     let metadata = if name.is_empty() { json!({}) } else { json!({"name": name}) };
     json!({"metadata": metadata, "versions": versions})
+}
+
+/// What another server has said of a version. It is stale once that cannot be asked any more.
+fn aggregated_elsewhere(version: &str, elsewhere: &Elsewhere) -> Value {
+    let published = &elsewhere.published;
+    let freshness = if published.is_current { "Current" } else { "Stale" };
+    match published.resources.is_empty() {
+        true => json!({"version": version, "freshness": freshness}),
+        false => json!({
+            "version": version, "resources": published.resources, "freshness": freshness,
+        }),
+    }
 }
 
 fn aggregated_resource(resource: &Resource) -> Value {

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use crate::body::negotiate::{self, Offer, Transform, Typed};
 use crate::body::respond::{self, Body};
-use crate::discovery::{self, AGGREGATED_MEDIA_TYPE, Absent, Aggregated};
+use crate::discovery::{self, AGGREGATED_MEDIA_TYPE, Absent, Aggregated, Served};
 use crate::openapi::{Document, OpenApi};
 use crate::registry::Registry;
 use crate::request::Query;
@@ -78,11 +78,12 @@ impl Documents {
             return answer;
         }
         match path {
-            "" => self.plain(parts, query, discovery::paths(&self.registry.catalog())),
+            "" => self.plain(parts, query, self.paths()),
             "/version" => self.plain(parts, query, discovery::version(&self.git_version)),
             "/openapi/v2" => self.openapi_v2(parts).await,
             "/openapi/v3" => {
-                let index = self.openapi.index(&self.registry.catalog());
+                let table = self.registry.aggregation();
+                let index = self.openapi.index(&self.registry.catalog(), &table);
                 Ok(respond::json_bytes(StatusCode::OK, index))
             }
             _ => match path.strip_prefix("/openapi/v3/") {
@@ -90,6 +91,11 @@ impl Documents {
                 None => self.discovery(parts, path, query),
             },
         }
+    }
+
+    fn paths(&self) -> serde_json::Value {
+        let (catalog, table) = (self.registry.catalog(), self.registry.aggregation());
+        discovery::paths(Served { catalog: &catalog, table: &table })
     }
 
     fn plain(
@@ -114,7 +120,9 @@ impl Documents {
         let document = || {
             let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
             let host = host.or(parts.uri.authority().map(|authority| authority.as_str()));
-            discovery::legacy(&self.registry.catalog(), path, host.unwrap_or_default())
+            let (catalog, table) = (self.registry.catalog(), self.registry.aggregation());
+            let served = Served { catalog: &catalog, table: &table };
+            discovery::legacy(served, path, host.unwrap_or_default())
         };
         // What is not there is not there in any form.
         let document = match document() {
@@ -153,8 +161,9 @@ impl Documents {
         let mut kept = self.aggregated.lock();
         let current = kept.take().filter(|kept| kept.generation == generation);
         let current = current.unwrap_or_else(|| {
-            let catalog = self.registry.catalog();
-            let [core, groups] = [true, false].map(|core| discovery::aggregated(&catalog, core));
+            let (catalog, table) = (self.registry.catalog(), self.registry.aggregation());
+            let served = Served { catalog: &catalog, table: &table };
+            let [core, groups] = [true, false].map(|core| discovery::aggregated(served, core));
             Kept { generation, core, groups }
         });
         let document = if core { current.core.clone() } else { current.groups.clone() };
@@ -163,15 +172,15 @@ impl Documents {
     }
 
     async fn openapi_v2(&self, parts: &request::Parts) -> Result<Response<Body>, Status> {
-        let catalog = self.registry.catalog();
-        let etag = format!("\"{}\"", self.openapi.v2_hash(&catalog));
+        let (catalog, table) = (self.registry.catalog(), self.registry.aggregation());
+        let etag = format!("\"{}\"", self.openapi.v2_hash(&catalog, &table));
         let mut response = if !accepts_json(&parts.headers) {
             empty(StatusCode::NOT_ACCEPTABLE)
         } else if matches_etag(&parts.headers, &etag) {
             empty(StatusCode::NOT_MODIFIED)
         } else {
             let openapi = self.openapi.clone();
-            let document = off_thread(move || openapi.v2(&catalog)).await?;
+            let document = off_thread(move || openapi.v2(&catalog, &table)).await?;
             compressed(&parts.headers, &document)
         };
         set(&mut response, CACHE_CONTROL, UNCACHED);

@@ -7,6 +7,7 @@
 //! is, [`resource`].
 
 pub mod admission;
+pub mod aggregation;
 pub mod assembly;
 pub mod attributes;
 pub mod authentication;

@@ -29,6 +29,7 @@ use sha2::{Digest, Sha512};
 pub use builtin::{Builtin, builtin, builtin_schema, builtins};
 pub use components::merge_schema;
 
+use crate::aggregation::{Table, merge_v2};
 use crate::catalog::Catalog;
 use crate::discovery;
 use crate::resource::Resource;
@@ -94,7 +95,7 @@ impl OpenApi {
     }
 
     /// The document at `/openapi/v3`: where all others are, each with its hash.
-    pub fn index(&self, catalog: &Catalog) -> Bytes {
+    pub fn index(&self, catalog: &Catalog, table: &Table) -> Bytes {
         let mut paths = vec!["api".to_owned(), "apis".to_owned(), "version".to_owned()];
         for group in catalog.groups() {
             if !group.is_empty() {
@@ -103,12 +104,19 @@ impl OpenApi {
             let versions = catalog.versions(group).into_iter();
             paths.extend(versions.map(|v| paths::root(group, v).trim_matches('/').to_owned()));
         }
-        let entries: Map<String, Value> = paths
-            .into_iter()
-            .filter_map(|path| {
-                let hash = self.v3_hash(catalog, &path)?;
+        let own = paths.into_iter().filter_map(|path| {
+            let hash = self.v3_hash(catalog, &path)?;
+            Some((path, hash))
+        });
+        let elsewhere = table.remotes().filter_map(|(api, elsewhere)| {
+            let hash = elsewhere.published.v3_hash.clone()?;
+            Some((api.path().trim_start_matches('/').to_owned(), hash))
+        });
+        let entries: Map<String, Value> = own
+            .chain(elsewhere)
+            .map(|(path, hash)| {
                 let url = format!("/openapi/v3/{path}?hash={hash}");
-                Some((path, json!({"serverRelativeURL": url})))
+                (path, json!({"serverRelativeURL": url}))
             })
             .collect();
         json!({"paths": entries}).to_string().into()
@@ -139,17 +147,20 @@ impl OpenApi {
     }
 
     /// The hash of the document at `/openapi/v2`.
-    pub fn v2_hash(&self, catalog: &Catalog) -> String {
+    pub fn v2_hash(&self, catalog: &Catalog, table: &Table) -> String {
         let mut digest = self.digest("v2");
         for resource in catalog.all() {
             describe(resource, &mut digest);
+        }
+        for (_, elsewhere) in table.remotes() {
+            digest.update(elsewhere.published.v2.as_deref().unwrap_or_default());
         }
         discovery::hex(&digest.finalize())
     }
 
     /// The document at `/openapi/v2`. Can take a tenth of a second: call it off the async threads.
-    pub fn v2(&self, catalog: &Catalog) -> Arc<Document> {
-        self.keep(self.v2_hash(catalog), || {
+    pub fn v2(&self, catalog: &Catalog, table: &Table) -> Arc<Document> {
+        self.keep(self.v2_hash(catalog, table), || {
             let mut paths = Map::new();
             for group in catalog.groups() {
                 for version in catalog.versions(group) {
@@ -159,7 +170,14 @@ impl OpenApi {
             }
             catalog.all().for_each(|resource| paths.extend(paths::of_resource(resource)));
             let components = components::components(catalog.all().map(|resource| &**resource));
-            v2::document(self.info(), paths, components)
+            let mut document = v2::document(self.info(), paths, components);
+            for (_, elsewhere) in table.remotes() {
+                let part = elsewhere.published.v2.as_deref().map(serde_json::from_slice::<Value>);
+                if let Some(Ok(part)) = part {
+                    merge_v2(&mut document, &part);
+                }
+            }
+            document
         })
     }
 

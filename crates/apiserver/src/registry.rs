@@ -33,6 +33,7 @@ pub use write::{
 pub(crate) use write::{bring_to_version, new_uid};
 
 use crate::admission::{Plugin, webhooks};
+use crate::aggregation;
 use crate::cache::{Cache, CacheEvent};
 use crate::catalog::Catalog;
 use crate::resource::{Backend, Resource};
@@ -60,6 +61,8 @@ pub struct Registry {
     /// Absent while none is configured.
     webhooks: ArcSwapOption<webhooks::Table>,
     calls: Caller,
+    /// What APIServices say of versions of groups.
+    aggregation: ArcSwap<aggregation::Table>,
     /// Receivers are the creates that began since the last [`Registry::creations_settled`].
     creations: parking_lot::Mutex<watch::Sender<()>>,
     /// Held while a batch is applied or a cache is loaded, so that a new cache misses nothing and
@@ -80,6 +83,7 @@ impl Registry {
             plugins: OnceLock::new(),
             webhooks: ArcSwapOption::empty(),
             calls: Caller::default(),
+            aggregation: ArcSwap::default(),
             creations: parking_lot::Mutex::new(watch::Sender::new(())),
             dispatching: Mutex::default(),
         });
@@ -110,6 +114,16 @@ impl Registry {
 
     pub(crate) fn webhook_calls(&self) -> &Caller {
         &self.calls
+    }
+
+    /// Counts as a change of the catalog: discovery and schemas tell of it.
+    pub(crate) fn set_aggregation(&self, table: aggregation::Table) {
+        self.aggregation.store(Arc::new(table));
+        self.generation.send_modify(|generation| *generation += 1);
+    }
+
+    pub fn aggregation(&self) -> Arc<aggregation::Table> {
+        self.aggregation.load_full()
     }
 
     pub fn catalog(&self) -> Arc<Catalog> {

@@ -19,6 +19,7 @@ use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use tokio::sync::Semaphore;
 
+use crate::aggregation::{Elsewhere, Table, proxy};
 use crate::attributes::{Attributes, Authenticator, Authorizer, Decision, UserInfo};
 use crate::authentication;
 use crate::body::decode::BODY_SIZE_MAX;
@@ -221,10 +222,13 @@ impl ApiServer {
         query: &Query,
         body: Inbound,
     ) -> Result<Response<Body>, Status> {
+        let registry = self.registry();
+        if let Some(elsewhere) = elsewhere(&registry.aggregation(), info) {
+            return Ok(proxy::forward(registry, &elsewhere, parts, user, body.0).await);
+        }
         if !info.is_resource {
             return self.route_path(parts, info, query).await;
         }
-        let registry = self.registry();
         let catalog = registry.catalog();
         let Some(resource) = catalog.get(&info.group, &info.version, &info.resource) else {
             return if is_built_in(&catalog, info) {
@@ -262,6 +266,18 @@ impl ApiServer {
         let path = info.path.trim_end_matches('/');
         self.inner.documents.answer(parts, path, query).await
     }
+}
+
+/// The other server of what a request is about: objects of a version, its discovery, its schema.
+fn elsewhere(table: &Table, info: &RequestInfo) -> Option<Elsewhere> {
+    let path = info.path.trim_end_matches('/');
+    let place = path.strip_prefix("/openapi/v3").unwrap_or(path).strip_prefix("/apis/");
+    let (group, version) = match place.and_then(|place| place.split_once('/')) {
+        _ if info.is_resource => (info.group.as_str(), info.version.as_str()),
+        Some(place) => place,
+        None => return None,
+    };
+    table.elsewhere(group, version).cloned()
 }
 
 /// A group with a built-in resource answers for unknown versions and resources with a Status, others in plain text.

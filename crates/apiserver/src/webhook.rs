@@ -9,6 +9,7 @@ mod client_config;
 mod connect;
 mod resolve;
 
+pub(crate) use call::reason;
 pub use call::{CallError, Caller, RESPONSE_SIZE_MAX};
 pub use client_config::{ClientConfig, Place, validate};
-pub(crate) use connect::Connector;
+pub(crate) use connect::{Connector, Trust};

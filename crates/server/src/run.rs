@@ -155,6 +155,7 @@ async fn management_api(storage: Arc<dyn Storage>, keys: &Keys) -> anyhow::Resul
         bootstrap_tokens: false,
         tokens_outside: Vec::new(),
         client_authorities_pem: None,
+        front_proxy: None,
         service_account_key_pem: keys.service_account_key_pem.clone(),
         root_ca_pem: keys.authority.certificate_pem().to_owned(),
     }

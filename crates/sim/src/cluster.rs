@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use apiserver::ApiServer;
+use apiserver::aggregation::FrontProxy;
 use apiserver::assembly::{Assembly, Controllers, Profile, Running};
 use apiserver::service_accounts::SigningKey;
 use pki::{ClientCertificatePolicy, ServingCertificate};
@@ -38,6 +39,7 @@ pub struct ClusterConfig {
     pub certificate: Arc<ServingCertificate>,
     pub authentication: Authentication,
     pub agent: AgentCommand,
+    pub front_proxy: FrontProxy,
 }
 
 pub struct Cluster {
@@ -73,6 +75,7 @@ impl Cluster {
             bootstrap_tokens: config.authentication.bootstrap_tokens,
             tokens_outside: config.authentication.outside.clone(),
             client_authorities_pem: None,
+            front_proxy: Some(config.front_proxy.clone()),
             service_account_key_pem: std::fs::read_to_string(&key_file)?,
             root_ca_pem: config.ca_pem.clone(),
         }

@@ -16,10 +16,13 @@ pub mod authentication;
 pub mod cluster;
 pub mod simulation;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::Context;
+use apiserver::aggregation::FrontProxy;
+use apiserver::aggregation::delegation::COMMON_NAME;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use pki::{CertificateFiles, ServingCertificate};
 use serde_json::json;
@@ -55,6 +58,7 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
     names.push(args.listen.ip().to_string());
     pki::files::ensure_serving(&files, &authority, "drover-sim", &names, now)?;
     let certificate = ServingCertificate::load(files)?;
+    let front_proxy = front_proxy(&folder, now)?;
     let agent = agent::AgentCommand::new(&args)?;
     let authentication = args.authentication.resolve()?;
 
@@ -72,6 +76,7 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
             certificate: Arc::clone(&certificate),
             authentication: authentication.clone(),
             agent: agent.clone(),
+            front_proxy: front_proxy.clone(),
         };
         let start = async move {
             let started = Cluster::start(config).await;
@@ -91,6 +96,19 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
         cluster.stop().await;
     }
     Ok(())
+}
+
+/// By what aggregated servers believe the clusters; they share the authority.
+fn front_proxy(folder: &Path, now: SystemTime) -> anyhow::Result<FrontProxy> {
+    let files = CertificateFiles::in_directory(folder, "front-proxy-ca");
+    let authority = pki::files::ensure_authority(&files, "drover-sim-front-proxy", now)?;
+    let life = pki::authority::AUTHORITY_LIFE;
+    let client = authority.issue_client(COMMON_NAME, None, life, now)?;
+    Ok(FrontProxy {
+        authority_pem: authority.certificate_pem().into(),
+        certificate_pem: client.certificate_pem.into(),
+        key_pem: client.key_pem.into(),
+    })
 }
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ impl World {
             certificate: ServingCertificate::load(files).unwrap(),
             authentication: Authentication::default(),
             agent: AgentCommand::new(&args).unwrap(),
+            front_proxy: crate::front_proxy(folder, now).unwrap(),
         };
         let cluster = Cluster::start(config).await?;
         let admin = UserInfo::new("admin", &[GROUP_MASTERS]);

@@ -29,6 +29,14 @@ pub fn stream(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Body {
     StreamBody::new(chunks.map(|chunk| Ok(Frame::data(chunk)))).boxed_unsync()
 }
 
+/// Another server's answer; where that breaks off, this one ends.
+pub fn relayed(body: hyper::body::Incoming) -> Body {
+    let frames = http_body_util::BodyStream::new(body);
+    let frames = frames.take_while(|frame| std::future::ready(frame.is_ok()));
+    StreamBody::new(frames.filter_map(|frame| std::future::ready(frame.ok().map(Ok))))
+        .boxed_unsync()
+}
+
 pub fn empty() -> Body {
     full(Bytes::new())
 }

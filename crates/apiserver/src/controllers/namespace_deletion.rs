@@ -4,7 +4,10 @@
 //! left
 //! is tried again whenever something was committed, or after a pause. Nothing is orphaned: the
 //! contents are looked through only after every create that may have seen the namespace alive has
-//! ended.
+//! ended. What other servers hold is looked through too ([`elsewhere`]); while one of them cannot
+//! say what it holds, the namespace stays.
+
+mod elsewhere;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,6 +33,8 @@ const PARALLEL_MAX: usize = 16;
 const SETTLE_PAUSE: Duration = Duration::from_millis(20);
 /// Doublings of that pause.
 const IDLE_MAX: u32 = 6;
+/// Pause between looks at what other servers hold.
+const LOOK_ELSEWHERE_EVERY: Duration = Duration::from_millis(500);
 
 /// Runs until namespaces are served no more.
 pub async fn run(registry: Arc<Registry>) {
@@ -83,7 +88,7 @@ fn ending(update: &Update) -> Vec<String> {
 async fn delete(registry: &Arc<Registry>, places: &Semaphore, name: &str) {
     registry.creations_settled().await;
     let mut progress = registry.progress();
-    let (mut failures, mut idle) = (0, 0);
+    let (mut failures, mut idle, mut unseen) = (0, 0, false);
     let mut left_before = usize::MAX;
     loop {
         progress.borrow_and_update();
@@ -93,8 +98,8 @@ async fn delete(registry: &Arc<Registry>, places: &Semaphore, name: &str) {
         };
         match step {
             Ok(Step::Gone) => return,
-            Ok(Step::Waiting { left }) => {
-                failures = 0;
+            Ok(Step::Waiting { left, elsewhere }) => {
+                (failures, unseen) = (0, elsewhere);
                 idle = if left == left_before { (idle + 1).min(IDLE_MAX) } else { 0 };
                 left_before = left;
             }
@@ -105,6 +110,8 @@ async fn delete(registry: &Arc<Registry>, places: &Semaphore, name: &str) {
         }
         if failures > 0 {
             tokio::time::sleep(pause_after(failures)).await;
+        } else if unseen {
+            tokio::time::sleep(LOOK_ELSEWHERE_EVERY).await;
         } else if progress.changed().await.is_ok() {
             tokio::time::sleep(SETTLE_PAUSE * 2_u32.pow(idle)).await;
         } else {
@@ -115,7 +122,7 @@ async fn delete(registry: &Arc<Registry>, places: &Semaphore, name: &str) {
 
 enum Step {
     Gone,
-    Waiting { left: usize },
+    Waiting { left: usize, elsewhere: bool },
 }
 
 /// What is still in a namespace.
@@ -126,6 +133,16 @@ struct Remains {
     /// Instances by finalizer.
     finalizers: BTreeMap<String, usize>,
     failures: Vec<String>,
+    /// Versions whose server cannot be asked, and why.
+    unknown: Vec<String>,
+    /// Some of it is where no commit tells of its end.
+    elsewhere: bool,
+}
+
+impl Remains {
+    fn is_nothing(&self) -> bool {
+        self.instances.is_empty() && self.failures.is_empty() && self.unknown.is_empty()
+    }
 }
 
 async fn step(registry: &Registry, name: &str) -> Result<Step, Status> {
@@ -140,11 +157,10 @@ async fn step(registry: &Registry, name: &str) -> Result<Step, Status> {
     }
     let remains = sweep(registry, name).await?;
     let target = Target { resource: &namespaces, namespace: "", name };
-    let done = remains.instances.is_empty() && remains.failures.is_empty();
     report(registry, &target, &namespace, &remains).await?;
-    if !done {
+    if !remains.is_nothing() {
         let left = remains.instances.values().sum();
-        return Ok(Step::Waiting { left });
+        return Ok(Step::Waiting { left, elsewhere: remains.elsewhere });
     }
     let uid = namespace.uid().to_owned();
     let change = |old: &Value| {
@@ -179,6 +195,7 @@ async fn sweep(registry: &Registry, namespace: &str) -> Result<Remains, Status> 
     for resource in resources.iter().filter(|resource| !is_pods(resource)) {
         sweep_resource(registry, resource, namespace, !pods_left, &mut remains).await?;
     }
+    elsewhere::sweep(registry, namespace, !pods_left, &mut remains).await;
     Ok(remains)
 }
 
@@ -283,7 +300,13 @@ fn desired_conditions(remains: &Remains, before: &Value, now: &str) -> Vec<Value
         texts.join(", ")
     };
     let texts = [
-        None,
+        (!remains.unknown.is_empty()).then(|| {
+            let (count, list) = (remains.unknown.len(), remains.unknown.join(", "));
+            format!(
+                "Discovery failed for some groups, {count} failing: unable to retrieve the \
+                 complete list of server APIs: {list}"
+            )
+        }),
         None,
         (!remains.failures.is_empty()).then(|| {
             let mut failures = remains.failures.clone();
@@ -332,8 +355,7 @@ async fn report(
     remains: &Remains,
 ) -> Result<(), Status> {
     let before = &namespace["status"]["conditions"];
-    let fine = remains.instances.is_empty() && remains.failures.is_empty();
-    if fine && before.is_null() {
+    if remains.is_nothing() && before.is_null() {
         return Ok(());
     }
     let now = api_meta::time::format_seconds(jiff::Timestamp::now().as_second());

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Absent, aggregated, legacy, version};
+use super::{Absent, Served, aggregated, legacy, version};
+use crate::aggregation::Table;
 use crate::catalog::Catalog;
 use crate::custom::definition_resource;
 use crate::resource::{Backend, NameRule, Resource, Rules, Subresource, SubresourceHandler};
@@ -77,7 +78,13 @@ fn catalog() -> Catalog {
 }
 
 fn document(path: &str) -> Value {
-    legacy(&catalog(), path, "192.0.2.2:6443").unwrap()
+    legacy(served(&catalog()), path, "192.0.2.2:6443").unwrap()
+}
+
+/// Without APIServices.
+fn served(catalog: &Catalog) -> Served<'_> {
+    static NONE: std::sync::LazyLock<Table> = std::sync::LazyLock::new(Table::default);
+    Served { catalog, table: &NONE }
 }
 
 #[test]
@@ -130,7 +137,7 @@ fn resources_of_a_version() {
 
 #[test]
 fn what_is_not_served_is_absent_in_the_right_way() {
-    let absent = |path: &str| legacy(&catalog(), path, "").unwrap_err();
+    let absent = |path: &str| legacy(served(&catalog()), path, "").unwrap_err();
     assert_eq!(absent("/apis/nosuch"), Absent::Path);
     assert_eq!(absent("/apis/nosuch/v1"), Absent::Path);
     assert_eq!(absent("/apis/apps/v9"), Absent::Version);
@@ -141,7 +148,7 @@ fn what_is_not_served_is_absent_in_the_right_way() {
 
 #[test]
 fn aggregated_documents_hold_everything_at_once() {
-    let core: Value = serde_json::from_slice(&aggregated(&catalog(), true).body).unwrap();
+    let core: Value = serde_json::from_slice(&aggregated(served(&catalog()), true).body).unwrap();
     assert_eq!(core["items"][0]["metadata"], json!({}));
     assert_eq!(
         core["items"][0]["versions"][0]["resources"][0],
@@ -150,7 +157,8 @@ fn aggregated_documents_hold_everything_at_once() {
             "scope": "Namespaced", "singularResource": "configmap", "verbs": ["create", "get"],
             "shortNames": ["cm"]})
     );
-    let groups: Value = serde_json::from_slice(&aggregated(&catalog(), false).body).unwrap();
+    let groups: Value =
+        serde_json::from_slice(&aggregated(served(&catalog()), false).body).unwrap();
     assert_eq!(groups["kind"], "APIGroupDiscoveryList");
     assert_eq!(groups["apiVersion"], "apidiscovery.k8s.io/v2");
     let apps = &groups["items"][0];
@@ -170,13 +178,13 @@ fn aggregated_documents_hold_everything_at_once() {
 
 #[test]
 fn etags_name_the_content() {
-    let one = aggregated(&catalog(), false);
-    assert_eq!(one.etag, aggregated(&catalog(), false).etag);
+    let one = aggregated(served(&catalog()), false);
+    assert_eq!(one.etag, aggregated(served(&catalog()), false).etag);
     assert_eq!(one.etag.len(), 130);
     assert!(one.etag[1..129].bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b)));
     let mut changed = catalog();
     changed.remove("ex.org", "foos");
-    assert_ne!(one.etag, aggregated(&changed, false).etag);
+    assert_ne!(one.etag, aggregated(served(&changed), false).etag);
 }
 
 #[test]

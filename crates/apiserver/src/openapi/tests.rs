@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{OpenApi, builtin_schema};
+use crate::aggregation::Table;
 use crate::catalog::Catalog;
 use crate::custom::{definition_resource, desired_status, resources_of};
 use crate::resource::Resource;
@@ -77,7 +78,8 @@ fn v3(path: &str) -> Value {
 #[test]
 fn the_index_leads_to_every_document_by_its_hash() {
     let openapi = OpenApi::new("v1.36.3");
-    let index: Value = serde_json::from_slice(&openapi.index(&catalog())).unwrap();
+    let index: Value =
+        serde_json::from_slice(&openapi.index(&catalog(), &Table::default())).unwrap();
     let paths: Vec<&String> = index["paths"].as_object().unwrap().keys().collect();
     let expected = [
         "api",
@@ -110,7 +112,8 @@ fn only_the_documents_of_a_changed_definition_change() {
     let hash = |catalog: &Catalog, path: &str| openapi.v3_hash(catalog, path).unwrap();
     assert_ne!(hash(&before, "apis/ex.org/v1"), hash(&after, "apis/ex.org/v1"));
     assert_eq!(hash(&before, "api/v1"), hash(&after, "api/v1"));
-    assert_ne!(openapi.v2_hash(&before), openapi.v2_hash(&after));
+    let hash2 = |catalog: &Catalog| openapi.v2_hash(catalog, &Table::default());
+    assert_ne!(hash2(&before), hash2(&after));
 }
 
 #[test]
@@ -148,7 +151,7 @@ fn every_reference_of_a_document_leads_somewhere() {
             _ => {}
         }
     }
-    let v2 = OpenApi::new("v1.36.3").v2(&catalog());
+    let v2 = OpenApi::new("v1.36.3").v2(&catalog(), &Table::default());
     let v2: Value = serde_json::from_slice(&v2.json()).unwrap();
     let documents = [
         (v3("api/v1"), "/components/schemas/"),
@@ -208,7 +211,7 @@ fn custom_types_are_published_with_metadata() {
     assert_eq!(foo["properties"]["metadata"]["allOf"][0]["$ref"], reference);
     // v3 keeps what v2 has no words for.
     assert_eq!(foo["properties"]["spec"]["properties"]["n"]["nullable"], true);
-    let v2 = OpenApi::new("v1.36.3").v2(&catalog());
+    let v2 = OpenApi::new("v1.36.3").v2(&catalog(), &Table::default());
     let v2: Value = serde_json::from_slice(&v2.json()).unwrap();
     let foo = &v2["definitions"]["org.ex.v1.Foo"];
     let spec = &foo["properties"]["spec"]["properties"];

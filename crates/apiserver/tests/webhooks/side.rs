@@ -58,6 +58,7 @@ impl Side {
             bootstrap_tokens: false,
             tokens_outside: Vec::new(),
             client_authorities_pem: None,
+            front_proxy: None,
             service_account_key_pem: SigningKey::generate_pem(),
             root_ca_pem: "CA".to_owned(),
             controllers: Controllers::Inside,

@@ -61,6 +61,7 @@ impl Cluster {
             bootstrap_tokens: false,
             tokens_outside: Vec::new(),
             client_authorities_pem: None,
+            front_proxy: None,
             service_account_key_pem: SigningKey::generate_pem(),
             root_ca_pem: String::new(),
         };

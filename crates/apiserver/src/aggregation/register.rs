@@ -1,0 +1,161 @@
+//! Keeps true: every version that this server serves has an APIService.
+//!
+//! Those of built-in groups are written at the start and left to the administrator then; those of
+//! custom resources come, stay and go with their definitions. An APIService without the label was
+//! made by somebody, and is left alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api_meta::object::ObjectExt;
+use api_meta::status::Status;
+use serde_json::{Value, json};
+
+use super::{GROUP, PLURAL, priorities};
+use crate::catalog::Catalog;
+use crate::controllers::wait::pause_after;
+use crate::registry::{DeleteOptions, Registry, Target, Update, WriteOptions};
+use crate::resource::Resource;
+use crate::strategy::Operation;
+
+const LABEL: &str = "kube-aggregator.kubernetes.io/automanaged";
+const ON_START: &str = "onstart";
+const ALWAYS: &str = "true";
+
+/// Runs until APIServices are served no more.
+pub async fn run(registry: Arc<Registry>) {
+    let Some(resource) = registry.find(GROUP, PLURAL) else { return };
+    let mut updates = registry.subscribe(&resource);
+    let mut generation = registry.generation();
+    let mut stored: BTreeMap<String, Value> = BTreeMap::new();
+    let Some(first) = updates.next().await else { return };
+    learn(&mut stored, first);
+    // Until the first round has succeeded, built-in groups are held to what they should be.
+    let mut starting = true;
+    let mut failures = 0;
+    loop {
+        generation.borrow_and_update();
+        match reconcile(&registry, &resource, &stored, starting).await {
+            Ok(()) => (starting, failures) = (false, 0),
+            Err(status) => {
+                tracing::warn!(%status, "cannot register what is served, trying again");
+                failures += 1;
+            }
+        }
+        tokio::select! {
+            update = updates.next() => match update {
+                Some(update) => learn(&mut stored, update),
+                None => return,
+            },
+            changed = generation.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep(pause_after(failures)), if failures > 0 => {}
+        }
+    }
+}
+
+fn learn(stored: &mut BTreeMap<String, Value>, update: Update) {
+    match update {
+        Update::Reset(objects) => {
+            *stored = objects.iter().map(|one| (one.name.to_string(), one.value())).collect();
+        }
+        Update::Events(events) => {
+            for event in events {
+                let name = event.current.name.to_string();
+                if event.deleted {
+                    stored.remove(&name);
+                } else {
+                    stored.insert(name, event.current.value());
+                }
+            }
+        }
+    }
+}
+
+/// The objects of all that is served, by name.
+fn desired(catalog: &Catalog) -> BTreeMap<String, Value> {
+    let mut desired = BTreeMap::new();
+    // Their own group has none.
+    for group in catalog.groups().filter(|group| *group != GROUP) {
+        for version in catalog.versions(group) {
+            let custom = catalog.resources(group, version).all(|resource| resource.custom);
+            let priority = priorities::of(group, version);
+            let mut spec = json!({
+                "version": version,
+                "groupPriorityMinimum": priority.group, "versionPriority": priority.version,
+            });
+            if !group.is_empty() {
+                spec["group"] = group.into();
+            }
+            let name = format!("{version}.{group}");
+            let label = if custom { ALWAYS } else { ON_START };
+            let object = json!({
+                "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+                "metadata": {"name": name, "labels": {LABEL: label}}, "spec": spec,
+            });
+            desired.insert(name, object);
+        }
+    }
+    desired
+}
+
+async fn reconcile(
+    registry: &Registry,
+    resource: &Resource,
+    stored: &BTreeMap<String, Value>,
+    starting: bool,
+) -> Result<(), Status> {
+    let desired = desired(&registry.catalog());
+    let managed = |object: &Value| match object["metadata"]["labels"][LABEL].as_str() {
+        Some(ALWAYS) => true,
+        Some(ON_START) => starting,
+        _ => false,
+    };
+    let put = desired.iter().map(|(name, wanted)| async move {
+        let target = Target { resource, namespace: "", name };
+        match stored.get(name) {
+            None if managed(wanted) => create(registry, resource, wanted).await,
+            Some(found) if managed(found) && found["spec"] != wanted["spec"] => {
+                correct(registry, &target, wanted).await
+            }
+            _ => Ok(()),
+        }
+    });
+    let gone = stored.iter().filter(|(name, found)| !desired.contains_key(*name) && managed(found));
+    let remove = gone.map(|(name, found)| async move {
+        let target = Target { resource, namespace: "", name };
+        delete(registry, &target, found).await
+    });
+    // Together, so that the storage commits them together.
+    let (put, removed) =
+        tokio::join!(futures::future::join_all(put), futures::future::join_all(remove));
+    put.into_iter().chain(removed).collect()
+}
+
+async fn create(registry: &Registry, resource: &Resource, wanted: &Value) -> Result<(), Status> {
+    match registry.create(resource, "", wanted.clone(), &WriteOptions::system()).await {
+        Err(status) if status.reason != "AlreadyExists" => Err(status),
+        _ => Ok(()),
+    }
+}
+
+async fn correct(registry: &Registry, target: &Target<'_>, wanted: &Value) -> Result<(), Status> {
+    let change = |old: &Value| {
+        let mut new = old.clone();
+        new["spec"] = wanted["spec"].clone();
+        Ok(new)
+    };
+    let options = WriteOptions::system();
+    match registry.modify(target, Operation::Update, &options, &change).await {
+        Err(status) if status.code != 404 => Err(status),
+        _ => Ok(()),
+    }
+}
+
+/// Another object that came under this name meanwhile stays.
+async fn delete(registry: &Registry, target: &Target<'_>, found: &Value) -> Result<(), Status> {
+    let options = DeleteOptions { uid: Some(found.uid().to_owned()), ..DeleteOptions::default() };
+    match registry.delete(target, &options, &WriteOptions::system()).await {
+        Err(status) if !matches!(status.code, 404 | 409) => Err(status),
+        _ => Ok(()),
+    }
+}
