@@ -18,6 +18,7 @@ use crate::authentication::{
     BearerAuthenticator, BootstrapTokens, CertificateVerifier, TokenAuthenticator, TokenChain,
     UnionAuthenticator, X509Authenticator,
 };
+use crate::authorization::bootstrap::{cluster_policy, management_policy};
 use crate::authorization::{EscalationGuard, RbacAuthorizer, follow, rbac_resources};
 use crate::documents::{KEYS_PATH, OpenIdDocuments};
 use crate::reviews::{ReviewSources, review_resources};
@@ -136,9 +137,9 @@ impl Assembly {
         }
         members.push(Arc::new(BearerAuthenticator::new(tokens.clone(), audiences.clone())));
 
-        let mut resources = match self.profile {
-            Profile::Management => builtin::management_profile(),
-            Profile::Full => builtin::full_profile(),
+        let (mut resources, policy) = match self.profile {
+            Profile::Management => (builtin::management_profile(), management_policy()),
+            Profile::Full => (builtin::full_profile(), cluster_policy()),
         };
         builtin::add_scale(&registry, &mut resources);
         let requests = TokenRequests::new(ISSUER, audiences.clone(), signing.clone(), objects);
@@ -156,7 +157,7 @@ impl Assembly {
         registry.install(resources).await?;
 
         controllers::bootstrap(&registry).await?;
-        let rbac_follower = follow::start(&registry, &rbac).await?;
+        let rbac_follower = follow::start(&registry, &rbac, policy).await?;
         let webhooks = webhooks::follow::start(&registry).await?;
         if let Some(front_proxy) = &self.front_proxy {
             let authorities = self.client_authorities_pem.as_deref();

@@ -11,7 +11,9 @@ use std::time::Duration;
 use apiserver::authentication::{
     BearerAuthenticator, StaticTokens, TokenChain, UnionAuthenticator,
 };
-use apiserver::authorization::{EscalationGuard, RbacAuthorizer, follow, rbac_resources};
+use apiserver::authorization::{
+    EscalationGuard, RbacAuthorizer, bootstrap, follow, rbac_resources,
+};
 use apiserver::reviews::{ReviewSources, review_resources};
 use apiserver::service_accounts::{
     ServiceAccountTokens, SigningKey, TokenRequests, VerifyKeys, legacy,
@@ -74,7 +76,8 @@ impl World {
             audiences,
         }));
         registry.install(resources).await.unwrap();
-        let followers = follow::start(&registry, &rbac).await.unwrap();
+        let followers =
+            follow::start(&registry, &rbac, bootstrap::management_policy()).await.unwrap();
         tokio::spawn(legacy::keep(registry.clone(), key, "CA".to_owned()));
         let server = ApiServer::new(apiserver::server::Parts {
             registry,

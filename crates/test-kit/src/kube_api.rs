@@ -5,7 +5,9 @@ use std::sync::Arc;
 use apiserver::attributes::{GROUP_MASTERS, InvalidCredential};
 use apiserver::authentication::{TokenAuthenticator, TokenUser};
 use apiserver::authorization::follow::{self, RbacFollower};
-use apiserver::authorization::{EscalationGuard, RbacAuthorizer, RuleResolver, rbac_resources};
+use apiserver::authorization::{
+    EscalationGuard, RbacAuthorizer, RuleResolver, bootstrap, rbac_resources,
+};
 use apiserver::custom::DefinitionController;
 use apiserver::reviews::{ReviewSources, review_resources};
 use apiserver::{ApiServer, Authenticator, Authorizer, Registry, UserInfo, builtin, controllers};
@@ -78,7 +80,8 @@ impl KubeApi {
         registry.install(kinds).await.unwrap();
         registry.install(rbac_resources(&guard)).await.unwrap();
         registry.install(review_resources(&reviews)).await.unwrap();
-        let follower = follow::start(&registry, &rbac).await.unwrap();
+        let follower =
+            follow::start(&registry, &rbac, bootstrap::management_policy()).await.unwrap();
         let definitions = DefinitionController::start(&registry).await.unwrap();
         let _ = controllers::bootstrap(&registry).await;
         let mut tasks = JoinSet::new();

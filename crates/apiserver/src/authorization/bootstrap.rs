@@ -1,6 +1,7 @@
 //! The roles and bindings that a server has from the start, and how they are kept.
 //!
-//! They are data ([`bootstrap_cluster_roles`], [`bootstrap_cluster_role_bindings`]). At each start
+//! They are data: [`management_policy`] of a management plane, [`cluster_policy`] of a whole cluster.
+//! At each start
 //! they are held against what is stored ([`reconciled`]): what is missing is added, what an
 //! administrator added stays, and an object whose annotation
 //! `rbac.authorization.kubernetes.io/autoupdate` is `false` is left alone.
@@ -15,10 +16,19 @@ use super::bindings::rules_of_object;
 use crate::attributes::{GROUP_AUTHENTICATED, GROUP_MASTERS, GROUP_UNAUTHENTICATED};
 
 mod policy;
+mod table;
 
 pub use policy::bootstrap_cluster_roles;
+pub use table::cluster_policy;
 
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
+
+/// Roles and bindings of a server that offers the management kinds alone.
+pub fn management_policy() -> Vec<Value> {
+    let mut objects = bootstrap_cluster_roles();
+    objects.extend(bootstrap_cluster_role_bindings());
+    objects
+}
 
 /// The bindings of the roles of [`bootstrap_cluster_roles`].
 pub fn bootstrap_cluster_role_bindings() -> Vec<Value> {

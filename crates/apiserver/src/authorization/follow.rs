@@ -9,9 +9,7 @@ use tokio::task::JoinSet;
 
 use super::RBAC_GROUP;
 use super::aggregation::aggregate_all;
-use super::bootstrap::{
-    Reconciled, bootstrap_cluster_role_bindings, bootstrap_cluster_roles, reconciled,
-};
+use super::bootstrap::{Reconciled, reconciled};
 use super::rbac::{RbacAuthorizer, RbacKind};
 use crate::registry::{
     DeleteOptions, ListQuery, Registry, Subscription, Target, Update, WriteOptions,
@@ -24,7 +22,7 @@ pub struct RbacFollower {
     _tasks: JoinSet<()>,
 }
 
-/// Loads all roles and bindings into `rbac`, adds what the initial policy lacks, then follows
+/// Adds what the stored roles and bindings lack of `policy`, loads all into `rbac`, then follows
 /// changes in tasks of its own. When this returns, decisions are right. The four RBAC resources
 /// must be installed.
 ///
@@ -33,8 +31,9 @@ pub struct RbacFollower {
 pub async fn start(
     registry: &Arc<Registry>,
     rbac: &Arc<RbacAuthorizer>,
+    policy: Vec<Value>,
 ) -> Result<RbacFollower, Status> {
-    apply_policy(registry).await?;
+    apply_policy(registry, policy).await?;
     registry.fresh().await?;
     let mut tasks = JoinSet::new();
     for kind in RbacKind::ALL {
@@ -73,19 +72,17 @@ fn take(rbac: &RbacAuthorizer, kind: RbacKind, update: Update) {
     }
 }
 
-/// Writes what the stored roles and bindings lack of the initial policy, aggregated rules included.
+/// Writes what the stored roles and bindings lack of `policy`, aggregated rules included.
 ///
 /// # Errors
 /// The first write that fails.
-pub async fn apply_policy(registry: &Registry) -> Result<(), Status> {
-    for (kind, wanted) in [
-        (RbacKind::ClusterRole, bootstrap_cluster_roles()),
-        (RbacKind::ClusterRoleBinding, bootstrap_cluster_role_bindings()),
-    ] {
+pub async fn apply_policy(registry: &Registry, policy: Vec<Value>) -> Result<(), Status> {
+    for kind in RbacKind::ALL {
         let resource = resource(registry, kind)?;
-        for object in wanted {
-            apply(registry, &resource, object).await?;
-        }
+        let wanted = policy.iter().filter(|object| object["kind"] == kind.kind());
+        // Together, so that the storage commits them together.
+        let writes = wanted.map(|object| apply(registry, &resource, object.clone()));
+        futures::future::try_join_all(writes).await?;
     }
     gather(registry).await
 }
@@ -93,8 +90,9 @@ pub async fn apply_policy(registry: &Registry) -> Result<(), Status> {
 async fn apply(registry: &Registry, resource: &Resource, wanted: Value) -> Result<(), Status> {
     let options = WriteOptions::system();
     let name = wanted.name().to_owned();
-    let target = Target { resource, namespace: "", name: &name };
-    let stored = match registry.get(resource, "", &name).await {
+    let namespace = wanted.namespace().to_owned();
+    let target = Target { resource, namespace: &namespace, name: &name };
+    let stored = match registry.get(resource, &namespace, &name).await {
         Ok(stored) => Some(stored.value()),
         Err(status) if status.code == 404 => None,
         Err(status) => return Err(status),
@@ -102,14 +100,14 @@ async fn apply(registry: &Registry, resource: &Resource, wanted: Value) -> Resul
     match reconciled(stored.as_ref(), &wanted) {
         Reconciled::Keep => {}
         Reconciled::Create(object) => {
-            registry.create(resource, "", object, &options).await?;
+            registry.create(resource, &namespace, object, &options).await?;
         }
         Reconciled::Update(object) => {
             registry.replace(&target, Operation::Update, object, &options).await?;
         }
         Reconciled::Recreate(object) => {
             registry.delete(&target, &DeleteOptions::default(), &options).await?;
-            registry.create(resource, "", object, &options).await?;
+            registry.create(resource, &namespace, object, &options).await?;
         }
     }
     Ok(())
