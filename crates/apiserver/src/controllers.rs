@@ -4,6 +4,7 @@
 //! They live inside the process and go through the [`Registry`], as system identities. Each follows
 //! the watch caches; none polls.
 
+pub mod advertise;
 pub mod bootstrap;
 pub mod garbage;
 pub mod namespace_contents;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
+pub use advertise::advertise;
 pub use bootstrap::bootstrap;
 
 use crate::registry::Registry;

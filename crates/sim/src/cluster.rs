@@ -9,6 +9,7 @@ use anyhow::Context;
 use apiserver::ApiServer;
 use apiserver::aggregation::FrontProxy;
 use apiserver::assembly::{Assembly, Controllers, Profile, Running};
+use apiserver::controllers;
 use apiserver::service_accounts::SigningKey;
 use pki::{ClientCertificatePolicy, ServingCertificate};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
@@ -88,6 +89,7 @@ impl Cluster {
         let address = listener.local_addr()?;
         let (end, ended) = watch::channel(false);
         let mut tasks = JoinSet::new();
+        controllers::advertise(running.server.registry(), address).await?;
         serve(&running.server, listener, &config.certificate, ended.clone(), &mut tasks)?;
         let setting = Setting {
             nodes: config.nodes,

@@ -1,0 +1,68 @@
+//! Where the Service `kubernetes` leads: to the server itself.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use api_meta::status::Status;
+use serde_json::{Value, json};
+
+use crate::registry::{Registry, Target, WriteOptions};
+use crate::strategy::Operation;
+
+const NAMESPACE: &str = "default";
+const NAME: &str = "kubernetes";
+
+/// Writes the Endpoints and the EndpointSlice of the Service, or brings them up to date. An address
+/// that stands for all addresses of the machine leads nowhere, and nothing is written.
+///
+/// # Errors
+/// The storage's.
+pub async fn advertise(registry: &Arc<Registry>, address: SocketAddr) -> Result<(), Status> {
+    let ip = address.ip();
+    if ip.is_unspecified() {
+        return Ok(());
+    }
+    let ports = json!([{"name": "https", "port": address.port(), "protocol": "TCP"}]);
+    let endpoints = json!({
+        "metadata": {
+            "name": NAME,
+            "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+        },
+        "subsets": [{"addresses": [{"ip": ip}], "ports": ports}],
+    });
+    let slice = json!({
+        "metadata": {"name": NAME, "labels": {"kubernetes.io/service-name": NAME}},
+        "addressType": if ip.is_ipv4() { "IPv4" } else { "IPv6" },
+        "endpoints": [{"addresses": [ip], "conditions": {"ready": true}}],
+        "ports": ports,
+    });
+    write(registry, "", "endpoints", &endpoints, "subsets").await?;
+    write(registry, "discovery.k8s.io", "endpointslices", &slice, "endpoints").await
+}
+
+/// Creates the object, or replaces `list` and the ports of the one that is there.
+async fn write(
+    registry: &Registry,
+    group: &str,
+    plural: &str,
+    wanted: &Value,
+    list: &str,
+) -> Result<(), Status> {
+    let Some(resource) = registry.find(group, plural) else { return Ok(()) };
+    let options = WriteOptions::system();
+    match registry.create(&resource, NAMESPACE, wanted.clone(), &options).await {
+        Err(status) if status.reason == "AlreadyExists" => {}
+        other => return other.map(drop),
+    }
+    let target = Target { resource: &resource, namespace: NAMESPACE, name: NAME };
+    let renew = |old: &Value| {
+        let mut new = old.clone();
+        for field in [list, "ports"] {
+            if let Some(value) = wanted.get(field) {
+                new[field] = value.clone();
+            }
+        }
+        Ok(new)
+    };
+    registry.modify(&target, Operation::Update, &options, &renew).await.map(drop)
+}
