@@ -84,6 +84,16 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
+    /// Whether `metadata.generation` counts changes of labels too.
+    fn counts_labels(&self) -> bool {
+        false
+    }
+
+    /// Whether `metadata.generation` counts the deletion.
+    fn counts_deletion(&self) -> bool {
+        true
+    }
+
     /// Whether create takes `status` from the body although there is a status subresource (nodes).
     fn keeps_status_on_create(&self) -> bool {
         false
@@ -91,6 +101,17 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// Whether a delete that does not say otherwise leaves the dependants behind.
     fn orphans_by_default(&self) -> bool {
+        false
+    }
+
+    /// What is said to who deletes without a word about the dependants.
+    fn orphan_warning(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether objects get time to end: a delete then answers the object as marked, even one that
+    /// goes at once.
+    fn gives_grace(&self) -> bool {
         false
     }
 

@@ -87,6 +87,7 @@ fn shortened(texts: &[String]) -> Value {
 
 pub fn endpoint_slice() -> Kind {
     Kind {
+        counts_labels: true,
         columns: &[
             NAME,
             ("AddressType", "string", "", 0),

@@ -33,6 +33,11 @@ pub fn job() -> Kind {
         ],
         fields: &[("status.successful", "status.succeeded")],
         orphans: true,
+        orphan_warning: Some(
+            "child pods are preserved by default when jobs are deleted; set \
+             propagationPolicy=Background to remove them or set propagationPolicy=Orphan to \
+             suppress this warning",
+        ),
         hooks: Hooks {
             default: default_job,
             prepare: prepare_job,

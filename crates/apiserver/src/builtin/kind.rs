@@ -95,6 +95,12 @@ pub struct Kind {
     pub names_itself: bool,
     /// A delete that does not say otherwise leaves the dependants behind.
     pub orphans: bool,
+    /// What such a delete is told.
+    pub orphan_warning: Option<&'static str>,
+    /// Deleted objects get time to end.
+    pub gives_grace: bool,
+    /// The generation counts changes of labels too.
+    pub counts_labels: bool,
     /// What is said with every answer about a deprecated version.
     pub deprecation: Option<&'static str>,
     /// Top-level fields with content of any form, which normalisation leaves alone.
@@ -138,6 +144,9 @@ impl Kind {
             kept_by_status: &[&["spec"]],
             names_itself: false,
             orphans: false,
+            orphan_warning: None,
+            gives_grace: false,
+            counts_labels: false,
             deprecation: None,
             opaque: &[],
             hooks: Hooks::default(),
@@ -217,6 +226,9 @@ impl Kind {
                 kept_by_status: self.kept_by_status,
                 names_itself: self.names_itself,
                 orphans: self.orphans,
+                orphan_warning: self.orphan_warning,
+                gives_grace: self.gives_grace,
+                counts_labels: self.counts_labels,
                 deprecation: self.deprecation,
                 opaque: self.opaque,
                 hooks: self.hooks,
@@ -253,6 +265,9 @@ struct KindStrategy {
     kept_by_status: &'static [&'static [&'static str]],
     names_itself: bool,
     orphans: bool,
+    orphan_warning: Option<&'static str>,
+    gives_grace: bool,
+    counts_labels: bool,
     deprecation: Option<&'static str>,
     opaque: &'static [&'static str],
     hooks: Hooks,
@@ -333,6 +348,18 @@ impl Strategy for KindStrategy {
 
     fn orphans_by_default(&self) -> bool {
         self.orphans
+    }
+
+    fn orphan_warning(&self) -> Option<&'static str> {
+        self.orphan_warning
+    }
+
+    fn counts_labels(&self) -> bool {
+        self.counts_labels
+    }
+
+    fn gives_grace(&self) -> bool {
+        self.gives_grace
     }
 
     fn grace_seconds(&self, object: &Value, requested: Option<i64>) -> i64 {

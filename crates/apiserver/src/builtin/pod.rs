@@ -36,6 +36,7 @@ pub fn kind() -> Kind {
             &["metadata", "deletionTimestamp"],
             &["metadata", "ownerReferences"],
         ],
+        gives_grace: true,
         short_names: &["po"],
         categories: &["all"],
         columns: &[

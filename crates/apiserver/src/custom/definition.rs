@@ -140,6 +140,10 @@ impl Strategy for DefinitionStrategy {
         Some(crate::builtin::merge_keys(GROUP, KIND))
     }
 
+    fn counts_deletion(&self) -> bool {
+        false
+    }
+
     fn prepare(&self, write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
         match write.operation {
             Operation::UpdateStatus | Operation::Finalize => {}

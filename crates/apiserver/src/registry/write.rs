@@ -2,6 +2,7 @@
 
 mod create;
 mod delete;
+mod duplicates;
 mod ownership;
 mod update;
 

@@ -6,6 +6,7 @@ use api_meta::{metadata, names};
 use serde_json::Value;
 use storage::{Expect, StorageError};
 
+use super::duplicates::deduplicate;
 use super::ownership::{Owners, Ownership};
 use super::{
     Target, WriteOptions, Written, check_decodable, check_fields, check_namespace, check_type, now,
@@ -50,6 +51,7 @@ impl Registry {
             return Err(Status::new(500, "", text));
         }
         let mut warnings = check_fields(resource, &object, options)?;
+        warnings.extend(deduplicate(&mut object));
         drop_server_fields(resource, &mut object);
         resource.strategy.prune(&mut object);
         resource.strategy.default(&mut object);

@@ -59,6 +59,11 @@ impl Registry {
         let mut current = self.cache(resource)?.get(&key).ok_or_else(|| target.not_found())?;
         for _ in 0..CONFLICT_RETRIES_MAX {
             check_preconditions(target, delete, &current)?;
+            if delete.propagation.is_none()
+                && let Some(warning) = resource.strategy.orphan_warning()
+            {
+                options.warnings.add(vec![warning.to_owned()]);
+            }
             let old = self.served_value(resource, &current).await?;
             let write = target.write(Operation::Delete, options);
             resource.strategy.admit(&write, None, Some(&old)).await?;
@@ -74,16 +79,20 @@ impl Registry {
             mark(target, delete, &mut marked);
             resource.strategy.prepare(&write, &mut marked, Some(&old));
             let gone = !held(resource, &marked);
-            let outcome = if options.dry_run && gone {
+            let graceful = resource.strategy.gives_grace();
+            let outcome = if options.dry_run && gone && !graceful {
                 Ok(current.clone())
             } else if options.dry_run {
                 Ok(unstored(resource, &mut marked, current.revision)?)
             } else if gone {
-                let deleted = self.storage().delete(&key, current.revision).await;
-                deleted.map(|(revision, _)| match resource.rules.delete_returns_object {
-                    true => Arc::new(current.at_revision(revision)),
-                    false => current.clone(),
-                })
+                match self.storage().delete(&key, current.revision).await {
+                    Ok((revision, _)) if graceful => Ok(unstored(resource, &mut marked, revision)?),
+                    Ok((revision, _)) if resource.rules.delete_returns_object => {
+                        Ok(Arc::new(current.at_revision(revision)))
+                    }
+                    Ok(_) => Ok(current.clone()),
+                    Err(error) => Err(error),
+                }
             } else if marked == old {
                 Ok(current.clone())
             } else {
@@ -166,7 +175,7 @@ fn mark(target: &Target<'_>, delete: &DeleteOptions, object: &mut Value) {
     let at = if wanted == 0 { now() } else { at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string() };
     object.set_meta("deletionTimestamp", at);
     object.set_meta("deletionGracePeriodSeconds", wanted);
-    if object.generation() > 0 {
+    if object.generation() > 0 && resource.strategy.counts_deletion() {
         object.set_meta("generation", object.generation() + 1);
     }
 }

@@ -8,6 +8,7 @@ use api_meta::{metadata, number};
 use serde_json::Value;
 use storage::{Expect, StorageError};
 
+use super::duplicates::deduplicate;
 use super::ownership::{Owners, Ownership, put_back_times, set_entries};
 use super::{
     CONFLICT_RETRIES_MAX, Target, WriteOptions, Written, bring_to_version, check_decodable,
@@ -200,6 +201,7 @@ impl Registry {
         check_identity(target, options, old, new)?;
         check_decodable(resource, new, options)?;
         let mut warnings = check_fields(resource, new, options)?;
+        warnings.extend(deduplicate(new));
         resource.strategy.prune(new);
         resource.strategy.default(new);
         metadata::drop_empty(new);
@@ -226,7 +228,9 @@ impl Registry {
             plugin.prepare(resource, &write, new, Some(old));
         }
         if resource.rules.generation {
-            let bump = i64::from(spec_differs(resource, old, new));
+            let labels = |object: &Value| object["metadata"].get("labels").cloned();
+            let relabelled = resource.strategy.counts_labels() && labels(old) != labels(new);
+            let bump = i64::from(relabelled || spec_differs(resource, old, new));
             new.set_meta("generation", old.generation() + bump);
         }
         metadata::drop_empty(new);
