@@ -142,6 +142,7 @@ impl Assembly {
             Profile::Full => (builtin::full_profile(), cluster_policy()),
         };
         builtin::add_scale(&registry, &mut resources);
+        builtin::add_endpoints(&registry, &mut resources);
         let requests = TokenRequests::new(ISSUER, audiences.clone(), signing.clone(), objects);
         if let Some(accounts) = resources.iter_mut().find(|r| r.plural == "serviceaccounts") {
             accounts.subresources.push(requests.subresource());

@@ -41,8 +41,8 @@ mod webhook_configuration;
 pub(crate) use fields::{items, str_of};
 use kind::Kind;
 pub use merge_keys::merge_keys;
-pub use pod::SCHEDULER;
 pub(crate) use pod::quality::of as quality_of;
+pub use pod::{SCHEDULER, add_endpoints};
 pub use scale::add_scale;
 pub use service::Addresses;
 

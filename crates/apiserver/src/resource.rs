@@ -90,6 +90,8 @@ pub enum SubresourceHandler {
     Status,
     /// Namespace `/finalize`.
     Finalize,
+    /// Reads of the object, and writes of a part of it.
+    Part,
     /// Computed by the kind's own code.
     Endpoint(Arc<dyn Endpoint>),
 }
@@ -126,6 +128,7 @@ impl Resource {
     /// API version and kind of what is sent to and read from the resource, or a subresource of it.
     pub fn body_kind(&self, subresource: Option<&Subresource>) -> (String, &str) {
         match subresource.and_then(|subresource| subresource.gvk) {
+            Some(("", version, kind)) => (version.to_owned(), kind),
             Some((group, version, kind)) => (format!("{group}/{version}"), kind),
             None => (self.api_version(), &self.kind),
         }

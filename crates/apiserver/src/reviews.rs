@@ -35,12 +35,17 @@ pub fn review_resources(sources: &ReviewSources) -> Vec<Resource> {
     let access = |scope| Arc::new(access::AccessReview::new(authorizer(), scope));
     use access::Scope;
     vec![
-        review("authentication.k8s.io", "TokenReview", false, Arc::new(tokens)),
-        review("authentication.k8s.io", "SelfSubjectReview", false, Arc::new(identity::WhoAmI)),
-        review("authorization.k8s.io", "SubjectAccessReview", false, access(Scope::Anybody)),
-        review("authorization.k8s.io", "SelfSubjectAccessReview", false, access(Scope::Asker)),
-        review("authorization.k8s.io", "LocalSubjectAccessReview", true, access(Scope::Namespace)),
-        review(
+        computed("authentication.k8s.io", "TokenReview", false, Arc::new(tokens)),
+        computed("authentication.k8s.io", "SelfSubjectReview", false, Arc::new(identity::WhoAmI)),
+        computed("authorization.k8s.io", "SubjectAccessReview", false, access(Scope::Anybody)),
+        computed("authorization.k8s.io", "SelfSubjectAccessReview", false, access(Scope::Asker)),
+        computed(
+            "authorization.k8s.io",
+            "LocalSubjectAccessReview",
+            true,
+            access(Scope::Namespace),
+        ),
+        computed(
             "authorization.k8s.io",
             "SelfSubjectRulesReview",
             false,
@@ -49,7 +54,13 @@ pub fn review_resources(sources: &ReviewSources) -> Vec<Resource> {
     ]
 }
 
-fn review(group: &str, kind: &str, namespaced: bool, endpoint: Arc<dyn Endpoint>) -> Resource {
+/// A resource of `v1` that is only ever created, and never stored.
+pub(crate) fn computed(
+    group: &str,
+    kind: &str,
+    namespaced: bool,
+    endpoint: Arc<dyn Endpoint>,
+) -> Resource {
     let singular = kind.to_lowercase();
     Resource {
         group: group.to_owned(),
@@ -64,7 +75,7 @@ fn review(group: &str, kind: &str, namespaced: bool, endpoint: Arc<dyn Endpoint>
         verbs: vec!["create"],
         subresources: Vec::new(),
         backend: Backend::Computed(Arc::new(Typed {
-            api_version: format!("{group}/v1"),
+            api_version: if group.is_empty() { "v1".to_owned() } else { format!("{group}/v1") },
             kind: kind.to_owned(),
             endpoint,
         })),

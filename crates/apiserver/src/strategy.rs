@@ -15,6 +15,8 @@ pub enum Operation {
     Create,
     Update,
     UpdateStatus,
+    /// Of a part of the object, through the subresource of this name.
+    Part(&'static str),
     /// Of the finalizers in a namespace's spec.
     Finalize,
     Delete,
@@ -77,6 +79,12 @@ pub trait Strategy: Send + Sync + 'static {
     /// Paths of what a write of status leaves as it was, so that nobody comes to own it by that.
     fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
         &[&["spec"]]
+    }
+
+    /// Paths of all that a write of a part changes, for the subresources that are
+    /// [`SubresourceHandler::Part`](crate::resource::SubresourceHandler::Part).
+    fn written_by(&self, _part: &str) -> &'static [&'static [&'static str]] {
+        &[]
     }
 
     /// The name of an object that comes without any, for kinds that give one.

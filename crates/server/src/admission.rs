@@ -27,7 +27,9 @@ impl FeatureRules {
 fn reviewed(operation: Operation) -> Reviewed {
     match operation {
         Operation::Create => Reviewed::Create,
-        Operation::Update | Operation::UpdateStatus | Operation::Finalize => Reviewed::Update,
+        Operation::Update | Operation::UpdateStatus | Operation::Finalize | Operation::Part(_) => {
+            Reviewed::Update
+        }
         Operation::Delete => Reviewed::Delete,
     }
 }

@@ -51,6 +51,7 @@ impl<'a> Request<'a> {
             strategy::Operation::Update => (Operation::Update, ""),
             strategy::Operation::UpdateStatus => (Operation::Update, "status"),
             strategy::Operation::Finalize => (Operation::Update, "finalize"),
+            strategy::Operation::Part(part) => (Operation::Update, part),
             strategy::Operation::Delete => (Operation::Delete, ""),
         };
         let resource = target.resource;

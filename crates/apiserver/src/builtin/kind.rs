@@ -67,6 +67,16 @@ impl Default for Hooks {
     }
 }
 
+/// A subresource through which nothing but a part of the object is written.
+#[derive(Clone, Copy)]
+pub struct Part {
+    pub name: &'static str,
+    /// Paths of that part.
+    pub writes: &'static [&'static [&'static str]],
+    /// An endpoint is called and writes it, whoever adds that.
+    pub through_endpoint: bool,
+}
+
 /// One kind in one version.
 pub struct Kind {
     pub group: &'static str,
@@ -83,6 +93,8 @@ pub struct Kind {
     pub verbs: &'static [&'static str],
     pub status: bool,
     pub finalize: bool,
+    /// Further subresources that write a part of the object.
+    pub parts: &'static [Part],
     pub columns: &'static [ColumnSpec],
     /// Label and path of the fields that selectors may name, beyond name and namespace.
     pub fields: &'static [(&'static str, &'static str)],
@@ -131,6 +143,7 @@ impl Kind {
             verbs: VERBS,
             status: false,
             finalize: false,
+            parts: &[],
             columns: &[NAME, AGE],
             fields: &[],
             rules: Rules {
@@ -199,6 +212,13 @@ impl Kind {
                 gvk: None,
             });
         }
+        let direct = self.parts.iter().filter(|part| !part.through_endpoint);
+        subresources.extend(direct.map(|part| Subresource {
+            name: part.name,
+            verbs: SUBRESOURCE_VERBS.to_vec(),
+            handler: SubresourceHandler::Part,
+            gvk: None,
+        }));
         let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
         Resource {
             group: self.group.to_owned(),
@@ -224,6 +244,7 @@ impl Kind {
                 version: self.version,
                 keeps_status: self.keeps_status,
                 kept_by_status: self.kept_by_status,
+                parts: self.parts,
                 names_itself: self.names_itself,
                 orphans: self.orphans,
                 orphan_warning: self.orphan_warning,
@@ -263,6 +284,7 @@ struct KindStrategy {
     version: &'static str,
     keeps_status: bool,
     kept_by_status: &'static [&'static [&'static str]],
+    parts: &'static [Part],
     names_itself: bool,
     orphans: bool,
     orphan_warning: Option<&'static str>,
@@ -340,6 +362,11 @@ impl Strategy for KindStrategy {
 
     fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
         self.kept_by_status
+    }
+
+    fn written_by(&self, part: &str) -> &'static [&'static [&'static str]] {
+        let found = self.parts.iter().find(|one| one.name == part);
+        found.map_or(&[], |found| found.writes)
     }
 
     fn name_for(&self) -> Option<String> {

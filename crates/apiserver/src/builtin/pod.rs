@@ -1,18 +1,28 @@
 //! Pod: defaults, what the ServiceAccount, priority and toleration admission of upstream add,
 //! status at birth, what an update may change, grace.
 
+mod binding;
 pub mod cells;
+mod ephemeral;
+mod eviction;
 pub mod quality;
+mod resize;
 pub mod spec;
+mod status;
 pub mod validate;
 
+use std::sync::{Arc, Weak};
+
 use api_meta::names;
-use api_meta::status::Cause;
+use api_meta::status::{Cause, Status};
 use serde_json::{Value, json};
 
 use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
-use super::kind::{AGE, Hooks, Kind, NAME};
+use super::kind::{AGE, Hooks, Kind, NAME, Part};
 use super::normal::quantity_problem;
+use crate::registry::Registry;
+use crate::resource::{Endpoint, Resource, Subresource, SubresourceHandler};
+use crate::reviews;
 use crate::strategy::{Operation, Write};
 
 /// Writes of this identity may bind a pod to a node by an update.
@@ -35,6 +45,11 @@ pub fn kind() -> Kind {
             &["spec"],
             &["metadata", "deletionTimestamp"],
             &["metadata", "ownerReferences"],
+        ],
+        parts: &[
+            Part { name: ephemeral::NAME, writes: ephemeral::WRITES, through_endpoint: false },
+            Part { name: resize::NAME, writes: resize::WRITES, through_endpoint: false },
+            Part { name: binding::NAME, writes: binding::WRITES, through_endpoint: true },
         ],
         gives_grace: true,
         short_names: &["po"],
@@ -72,6 +87,34 @@ pub fn kind() -> Kind {
         },
         ..Kind::new("", "pods", "pod", "Pod").with_status().counted().deleted_as_object()
     }
+}
+
+/// Gives pods their subresources that are more than a part of them, and adds the resource
+/// `bindings`. Pods are read and written through `registry`, which must serve them later.
+pub fn add_endpoints(registry: &Arc<Registry>, resources: &mut Vec<Resource>) {
+    let Some(pods) = resources.iter_mut().find(|r| r.group.is_empty() && r.plural == "pods") else {
+        return;
+    };
+    let create = |name, endpoint: Arc<dyn Endpoint>, gvk| Subresource {
+        name,
+        verbs: vec!["create"],
+        handler: SubresourceHandler::Endpoint(endpoint),
+        gvk: Some(gvk),
+    };
+    let bindings = || Arc::new(binding::Bindings(Arc::downgrade(registry)));
+    let evictions = Arc::new(eviction::Evictions(Arc::downgrade(registry)));
+    pods.subresources.push(create(binding::NAME, bindings(), ("", "v1", "Binding")));
+    pods.subresources.push(create(eviction::NAME, evictions, ("policy", "v1", "Eviction")));
+    resources.push(reviews::computed("", "Binding", true, bindings()));
+}
+
+fn registry(registry: &Weak<Registry>) -> Result<Arc<Registry>, Status> {
+    registry.upgrade().ok_or_else(|| Status::unavailable("the server is shutting down"))
+}
+
+/// Answers what was done and has nothing to show.
+fn success() -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }
 
 fn default(object: &mut Value) {
@@ -113,7 +156,10 @@ fn bind_host_port(port: &mut Object) {
     }
 }
 
-fn prepare(write: &Write<'_>, object: &mut Value, _old: Option<&Value>) {
+fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
+    if let (Operation::Part(resize::NAME), Some(old)) = (write.operation, old) {
+        resize::prepare(object, old);
+    }
     if write.operation != Operation::Create {
         return;
     }
@@ -198,8 +244,21 @@ fn tolerate_node_failure(spec: &mut Object) {
 
 fn validate_pod(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     match (write.operation, old) {
-        (Operation::Create, _) => validate::spec("spec", &object["spec"]),
+        (Operation::Create, _) => {
+            let mut causes = validate::spec("spec", &object["spec"]);
+            if !items(&object["spec"]["ephemeralContainers"]).is_empty() {
+                let field = "spec.ephemeralContainers";
+                causes.push(Cause::forbidden(field, "cannot be set on create"));
+            }
+            causes
+        }
         (Operation::Update, Some(old)) => validate_update(write, object, old),
+        (Operation::Part(ephemeral::NAME), Some(old)) => ephemeral::validate(object, old),
+        (Operation::Part(resize::NAME), Some(old)) => {
+            let mut causes = validate::spec("spec", &object["spec"]);
+            causes.extend(resize::validate(object, old));
+            causes
+        }
         _ => Vec::new(),
     }
 }

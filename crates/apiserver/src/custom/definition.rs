@@ -146,7 +146,7 @@ impl Strategy for DefinitionStrategy {
 
     fn prepare(&self, write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
         match write.operation {
-            Operation::UpdateStatus | Operation::Finalize => {}
+            Operation::UpdateStatus | Operation::Finalize | Operation::Part(_) => {}
             // Its instances must go before a definition does.
             Operation::Delete => {
                 let marked_before = old.is_some_and(ObjectExt::is_terminating);

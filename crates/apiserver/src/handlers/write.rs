@@ -15,7 +15,7 @@ use crate::body::decode::{self, Decoded, Duplicate};
 use crate::body::negotiate::{self, Offer, Typed};
 use crate::body::respond::{self, Body};
 use crate::registry::{FieldValidation, Target, WriteOptions, Written};
-use crate::resource::{Call, Endpoint};
+use crate::resource::{Call, Endpoint, SubresourceHandler};
 use crate::server::{Inbound, authorize};
 use crate::strategy::{Operation, Strategy};
 
@@ -292,10 +292,14 @@ async fn admit_call(
 }
 
 fn operation(context: &Context<'_>) -> Operation {
-    match context.info.subresource.as_str() {
-        "status" => Operation::UpdateStatus,
-        "finalize" => Operation::Finalize,
-        _ => Operation::Update,
+    match context.subresource() {
+        None => Operation::Update,
+        Some(subresource) => match subresource.handler {
+            SubresourceHandler::Status => Operation::UpdateStatus,
+            SubresourceHandler::Finalize => Operation::Finalize,
+            SubresourceHandler::Part => Operation::Part(subresource.name),
+            SubresourceHandler::Endpoint(_) => Operation::Update,
+        },
     }
 }
 

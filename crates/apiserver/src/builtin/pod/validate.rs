@@ -121,10 +121,10 @@ fn volumes(field: &str, list: &Value, causes: &mut Vec<Cause>) -> BTreeSet<Strin
     seen
 }
 
-fn container(
+/// Name and image of a container.
+pub fn container_basics(
     path: &str,
     container: &Value,
-    volumes: &BTreeSet<String>,
     seen: &mut BTreeSet<String>,
     causes: &mut Vec<Cause>,
 ) {
@@ -136,6 +136,16 @@ fn container(
         let text = "must not have leading or trailing whitespace";
         causes.push(Cause::invalid(format!("{path}.image"), &container["image"], text));
     }
+}
+
+fn container(
+    path: &str,
+    container: &Value,
+    volumes: &BTreeSet<String>,
+    seen: &mut BTreeSet<String>,
+    causes: &mut Vec<Cause>,
+) {
+    container_basics(path, container, seen, causes);
     ports(&format!("{path}.ports"), &container["ports"], causes);
     environment(&format!("{path}.env"), &container["env"], causes);
     mounts(&format!("{path}.volumeMounts"), &container["volumeMounts"], volumes, causes);

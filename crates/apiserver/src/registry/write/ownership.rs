@@ -191,6 +191,9 @@ impl Versions for Served<'_> {
 fn reset_fields(resource: &Resource, subresource: &str) -> FieldSet {
     let fields: &[&[&str]] = match subresource {
         "status" => resource.strategy.kept_by_status(),
+        _ if resource.strategy.written_by(subresource).iter().any(|path| path[0] == "status") => {
+            &[&["spec"]]
+        }
         _ if resource.has_status() => &[&["status"]],
         _ => &[],
     };

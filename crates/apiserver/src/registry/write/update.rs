@@ -217,6 +217,7 @@ impl Registry {
         keep_server_fields(resource, old, new);
         match operation {
             Operation::UpdateStatus => *new = with_status_of(resource, old, new),
+            Operation::Part(part) => *new = with_part_of(resource, part, old, new),
             _ if resource.has_status() => copy_member("status", old, new),
             _ => {}
         }
@@ -287,6 +288,7 @@ fn subresource(operation: Operation, options: &WriteOptions) -> &str {
     match operation {
         Operation::UpdateStatus => "status",
         Operation::Finalize => "finalize",
+        Operation::Part(part) => part,
         _ => options.subresource,
     }
 }
@@ -408,6 +410,20 @@ fn with_status_of(resource: &Resource, old: &Value, new: &Value) -> Value {
             if let ["metadata", field] = path {
                 copy_member(field, &old["metadata"], &mut merged["metadata"]);
             }
+        }
+    }
+    merged
+}
+
+/// The current object with another part.
+fn with_part_of(resource: &Resource, part: &str, old: &Value, new: &Value) -> Value {
+    let mut merged = old.clone();
+    for path in resource.strategy.written_by(part) {
+        let Some((last, parents)) = path.split_last() else { continue };
+        let from = parents.iter().fold(new, |value, name| &value[*name]);
+        let to = parents.iter().fold(&mut merged, |value, name| &mut value[*name]);
+        if to.is_object() {
+            copy_member(last, from, to);
         }
     }
     merged
