@@ -11,6 +11,7 @@ mod cells;
 mod config_map;
 mod daemon_set;
 mod deployment;
+mod device;
 mod endpoints;
 mod event;
 pub(crate) mod fields;
@@ -31,7 +32,9 @@ mod scale;
 mod secret;
 mod service;
 mod service_account;
+mod service_range;
 mod stateful_set;
+mod storage_driver;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -63,6 +66,10 @@ pub fn full_profile() -> Vec<Resource> {
         autoscaling::horizontal_pod_autoscaler(),
         daemon_set::kind(),
         deployment::kind(),
+        device::device_class(),
+        device::resource_claim(),
+        device::resource_claim_template(),
+        device::resource_slice(),
         endpoints::endpoints(),
         endpoints::endpoint_slice(),
         job::cron_job(),
@@ -82,7 +89,14 @@ pub fn full_profile() -> Vec<Resource> {
         revision::controller_revision(),
         revision::pod_template(),
         service::kind(),
+        service_range::ip_address(),
+        service_range::service_cidr(),
         stateful_set::kind(),
+        storage_driver::csi_driver(),
+        storage_driver::csi_node(),
+        storage_driver::csi_storage_capacity(),
+        storage_driver::volume_attachment(),
+        storage_driver::volume_attributes_class(),
         volume::persistent_volume(),
         volume::persistent_volume_claim(),
         volume::storage_class(),

@@ -93,6 +93,7 @@ fn comparable(mut object: Value) -> Value {
                 }
             }
         }
+        "VolumeAttributesClass" => drop(object.remove_meta("finalizers")),
         "PersistentVolume" | "PersistentVolumeClaim" => {
             object.remove_meta("finalizers");
             object["status"].as_object_mut().expect("a map").remove("lastPhaseTransitionTime");

@@ -4,9 +4,12 @@
 use std::sync::Arc;
 
 use api_meta::status::Status;
+use api_meta::time;
 use serde_json::{Value, json};
 
-use crate::registry::{Registry, WriteOptions};
+use crate::builtin::Addresses;
+use crate::registry::{Registry, Target, WriteOptions};
+use crate::strategy::Operation;
 
 /// Namespaces made at the start. All but the last cannot be deleted.
 pub const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
@@ -48,11 +51,34 @@ pub async fn bootstrap(registry: &Arc<Registry>) -> Result<(), Status> {
         },
     });
     create(registry, "", "services", "default", service).await?;
+    offer_range(registry).await?;
     for (name, value, description) in SYSTEM_PRIORITIES {
         let class = json!({"metadata": {"name": name}, "value": value, "description": description});
         create(registry, "scheduling.k8s.io", "priorityclasses", "", class).await?;
     }
     Ok(())
+}
+
+/// The range that addresses of Services come from.
+async fn offer_range(registry: &Registry) -> Result<(), Status> {
+    const NAME: &str = "kubernetes";
+    let Some(ranges) = registry.find("networking.k8s.io", "servicecidrs") else { return Ok(()) };
+    let range = json!({"metadata": {"name": NAME}, "spec": {"cidrs": [Addresses::RANGE]}});
+    create(registry, "networking.k8s.io", "servicecidrs", "", range).await?;
+    let ready = |old: &Value| {
+        let mut new = old.clone();
+        if new["status"]["conditions"].is_null() {
+            let now = time::format_seconds(jiff::Timestamp::now().as_second());
+            new["status"]["conditions"] = json!([{
+                "type": "Ready", "status": "True", "reason": "", "lastTransitionTime": now,
+                "message": "Kubernetes default Service CIDR is ready",
+            }]);
+        }
+        Ok(new)
+    };
+    let target = Target { resource: &ranges, namespace: "", name: NAME };
+    let options = WriteOptions::system();
+    registry.modify(&target, Operation::UpdateStatus, &options, &ready).await.map(drop)
 }
 
 async fn create(

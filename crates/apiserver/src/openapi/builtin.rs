@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use k8s_openapi::api::{
     admissionregistration, apps, authentication, authorization, autoscaling, batch, certificates,
-    coordination, core, discovery, events, networking, node, policy, rbac, scheduling, storage,
+    coordination, core, discovery, events, networking, node, policy, rbac, resource, scheduling,
+    storage,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
@@ -121,7 +122,7 @@ pub fn builtin_schema(group: &str, version: &str, kind: &str) -> Option<&'static
     builtin(group, version, kind).map(Builtin::schema)
 }
 
-static BUILTINS: [Builtin; 62] = [
+static BUILTINS: [Builtin; 66] = [
     Builtin::of::<core::v1::Binding>(),
     Builtin::of::<core::v1::ComponentStatus>(),
     Builtin::of::<core::v1::ConfigMap>(),
@@ -181,6 +182,10 @@ static BUILTINS: [Builtin; 62] = [
     Builtin::of::<storage::v1::StorageClass>(),
     Builtin::of::<storage::v1::VolumeAttachment>(),
     Builtin::of::<storage::v1::VolumeAttributesClass>(),
+    Builtin::of::<resource::v1::DeviceClass>(),
+    Builtin::of::<resource::v1::ResourceClaim>(),
+    Builtin::of::<resource::v1::ResourceClaimTemplate>(),
+    Builtin::of::<resource::v1::ResourceSlice>(),
     Builtin::of::<scheduling::v1::PriorityClass>(),
     Builtin::of::<node::v1::RuntimeClass>(),
     Builtin::of::<certificates::v1::CertificateSigningRequest>(),

@@ -36,6 +36,9 @@ struct Taken {
 }
 
 impl Addresses {
+    /// All addresses that are handed out.
+    pub const RANGE: &str = "10.96.0.0/12";
+
     /// The address of `owner`: `wanted`, or a free one when that is empty.
     pub fn address(&self, owner: &str, wanted: &str, dry_run: bool) -> Result<String, String> {
         let mut taken = self.taken.lock();
