@@ -148,6 +148,9 @@ impl Assembly {
             accounts.subresources.push(requests.subresource());
         }
         resources.extend(rbac_resources(&guard));
+        if self.profile == Profile::Full {
+            resources.push(builtin::certificate_signing_requests(rbac.clone()));
+        }
         resources.push(custom::definition_resource());
         resources.extend(review_resources(&ReviewSources {
             authorizer: rbac.clone(),

@@ -8,6 +8,7 @@
 mod api_service;
 mod autoscaling;
 mod cells;
+mod certificate_signing_request;
 mod config_map;
 mod daemon_set;
 mod deployment;
@@ -49,6 +50,9 @@ pub use pod::{SCHEDULER, add_endpoints};
 pub use scale::add_scale;
 pub use service::Addresses;
 
+use std::sync::Arc;
+
+use crate::attributes::Authorizer;
 use crate::resource::Resource;
 
 /// What a management plane serves of Kubernetes' own kinds.
@@ -102,6 +106,11 @@ pub fn full_profile() -> Vec<Resource> {
         volume::storage_class(),
     ]);
     kinds.into_iter().map(Kind::into_resource).collect()
+}
+
+/// Requests for certificates. `authorizer` is asked who may approve and sign them.
+pub fn certificate_signing_requests(authorizer: Arc<dyn Authorizer>) -> Resource {
+    certificate_signing_request::kind(authorizer).into_resource()
 }
 
 fn management_kinds() -> Vec<Kind> {
