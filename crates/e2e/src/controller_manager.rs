@@ -1,7 +1,9 @@
 //! A real kube-controller-manager that runs a simulated cluster, and what it complains about.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
@@ -9,25 +11,16 @@ use testbed::{Binaries, Process, Program};
 
 use crate::{Sim, poll_until};
 
-/// Its controllers of kinds that our server does not offer: volumes beyond claims, claims of devices,
-/// ranges of Service addresses, certificate requests, admission policies. The cleaner of old tokens
-/// needs a record of their last use, which is not kept here.
-const NOT_OFFERED: [&str; 12] = [
-    "persistentvolume-attach-detach-controller",
-    "persistentvolume-binder-controller",
-    "persistentvolume-expander-controller",
-    "volumeattributesclass-protection-controller",
-    "resourceclaim-controller",
-    "device-taint-eviction-controller",
-    "service-cidr-controller",
-    "certificatesigningrequest-signing-controller",
-    "certificatesigningrequest-approving-controller",
-    "certificatesigningrequest-cleaner-controller",
-    "validatingadmissionpolicy-status-controller",
-    "legacy-serviceaccount-token-cleaner-controller",
+/// Its controllers that are switched off, and why. All others that it runs by default are on.
+const OFF: [(&str, &str); 2] = [
+    ("validatingadmissionpolicy-status-controller", "admission policies are not offered"),
+    ("legacy-serviceaccount-token-cleaner-controller", "the last use of a token is not recorded"),
 ];
 
 const LEASE: [&str; 6] = ["get", "lease", "-n", "kube-system", "kube-controller-manager", "-o"];
+
+/// Between two looks at whether it still runs.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A running kube-controller-manager. Dropping it kills it.
 #[derive(Debug)]
@@ -54,10 +47,11 @@ impl ControllerManager {
         let folder = tempfile::tempdir()?;
         let data = sim.data_dir();
         let mut controllers = String::from("--controllers=*");
-        for name in NOT_OFFERED {
+        for (name, _) in OFF {
             controllers.push_str(",-");
             controllers.push_str(name);
         }
+        let (signer, signer_key) = signing_authority(folder.path())?;
         let mut command = Command::new(Binaries::locate().path(Program::KubeControllerManager)?);
         command
             .arg("--kubeconfig")
@@ -68,8 +62,12 @@ impl ControllerManager {
             .arg(data.join("ca.pem"))
             .args(["--leader-elect=true", "--secure-port=0", "--bind-address=127.0.0.1"])
             .args(["--kube-api-qps=200", "--kube-api-burst=400"])
-            // Quotas of devices look for kinds that are not offered.
-            .arg("--feature-gates=DRAExtendedResource=false")
+            // Each controller has no more rights than the roles of the start give it.
+            .arg("--use-service-account-credentials=true")
+            .arg("--cluster-signing-cert-file")
+            .arg(&signer)
+            .arg("--cluster-signing-key-file")
+            .arg(&signer_key)
             .arg(controllers)
             .current_dir(folder.path());
         let log = folder.path().join("log");
@@ -111,6 +109,22 @@ impl ControllerManager {
         }
     }
 
+    /// Waits until then.
+    ///
+    /// # Errors
+    /// It ends before.
+    pub fn watch_until(&mut self, then: Instant) -> Result<()> {
+        let left = then.saturating_duration_since(Instant::now());
+        let ended = poll_until(left, LOOK_INTERVAL, || {
+            let status = self.process.ended();
+            status.context("it still runs")
+        });
+        match ended {
+            Err(_) => self.still_runs(),
+            Ok(status) => anyhow::bail!("it ended ({status}):\n{}", self.process.log_tail()),
+        }
+    }
+
     /// Every error it told so far, with how often.
     ///
     /// # Errors
@@ -123,6 +137,18 @@ impl ControllerManager {
         }
         Ok(counted)
     }
+}
+
+/// The files of an authority that signs what the cluster's nodes and clients ask for.
+fn signing_authority(folder: &Path) -> Result<(PathBuf, PathBuf)> {
+    let key = rcgen::KeyPair::generate()?;
+    let mut authority = rcgen::CertificateParams::default();
+    authority.distinguished_name.push(rcgen::DnType::CommonName, "cluster-signer");
+    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let files = (folder.join("signer.pem"), folder.join("signer-key.pem"));
+    std::fs::write(&files.0, authority.self_signed(&key)?.pem())?;
+    std::fs::write(&files.1, key.serialize_pem())?;
+    Ok(files)
 }
 
 /// `E1122 03:56:49.953993    8349 options.go:205] The manifest file is empty, ignoring.`

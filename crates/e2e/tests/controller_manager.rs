@@ -2,7 +2,8 @@
 //! kube-controller-manager keeps workloads, namespaces, owned objects, quotas and accounts in order
 //! through our API, without errors that come again.
 //!
-//! It works in rounds, each in namespaces of its own, for [`SECONDS`], or for `DROVER_SOAK_SECONDS`.
+//! It works in rounds, each in a namespace of its own, one every [`ROUND_EVERY`], for [`SECONDS`], or
+//! for `DROVER_SOAK_SECONDS`. In between it waits: what goes wrong by itself shows then.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -16,14 +17,16 @@ use e2e::{ControllerManager, Sim, eventually, wait::within};
 
 use round::Round;
 
-const SECONDS: u64 = 60;
+const SECONDS: u64 = 600;
 const SOAK_ENV: &str = "DROVER_SOAK_SECONDS";
 const NODES: usize = 3;
+/// From the start of a round to that of the next.
+const ROUND_EVERY: Duration = Duration::from_secs(300);
 /// A cron job of every minute has begun after at most that.
 const MINUTE: Duration = Duration::from_secs(90);
 
 /// Errors that are to be expected, by what they contain, how often in a round, and why.
-const EXPLAINED: [(&str, usize, &str); 5] = [
+const EXPLAINED: [(&str, usize, &str); 7] = [
     ("The manifest file is empty", 0, "the start tells so of a flag that is not used"),
     ("is not as new as written version", 30, "a controller waits until it sees its own write"),
     ("exceeded quota: room", 40, "the round asks for more pods than a quota allows"),
@@ -32,6 +35,12 @@ const EXPLAINED: [(&str, usize, &str); 5] = [
         20,
         "two controllers write one object; the second tries again",
     ),
+    (
+        "unable to fetch metrics from resource metrics API",
+        10,
+        "nothing measures the load of pods here",
+    ),
+    ("\\\" not found", 10, "a controller is late to learn that an object is gone"),
     ("is being terminated", 20, "a controller is late to learn that a namespace goes"),
 ];
 /// Those of the start.
@@ -61,8 +70,10 @@ fn a_real_controller_manager_runs_a_cluster() {
     let mut rounds = 0;
     while rounds == 0 || Instant::now() < end {
         rounds += 1;
+        let next = Instant::now() + ROUND_EVERY;
         Round::new(&kubectl, rounds, NODES).run();
         manager.still_runs().unwrap();
+        manager.watch_until(next.min(end)).unwrap();
     }
 
     within(MINUTE, "the cron job has finished a job", || -> Result<()> {

@@ -1,5 +1,8 @@
 //! One round: everything that the controllers are to do, in namespaces of its own.
 
+#[path = "beyond.rs"]
+mod beyond;
+
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
@@ -37,6 +40,7 @@ impl<'a> Round<'a> {
         self.jobs();
         self.daemon_set();
         self.stateful_set();
+        self.beyond_workloads();
         self.quota();
         self.end();
     }
@@ -55,6 +59,10 @@ impl<'a> Round<'a> {
 
     fn apply(&self, mut object: Value) {
         object["metadata"]["namespace"] = self.namespace.clone().into();
+        self.kubectl.apply(&[object]).unwrap();
+    }
+
+    fn cluster_wide(&self, object: Value) {
         self.kubectl.apply(&[object]).unwrap();
     }
 
