@@ -57,6 +57,9 @@ const SUITES: [Suite; 5] = [
     Suite { name: "system", tests: Tests::Crates(&["e2e"]), budget: minutes(28) },
     Suite { name: "browser", tests: Tests::Interface("e2e/vitest.config.ts"), budget: minutes(10) },
 ];
+/// Package and target of a program that mostly waits, for so long that the others of its suite run
+/// meanwhile.
+const BESIDE: (&str, &str) = ("e2e", "test controller_manager");
 /// So many of them touch nothing outside their process.
 const FAST_SUITES: usize = 2;
 const SLOWEST_SHOWN: usize = 5;
@@ -93,13 +96,40 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         if let Tests::Interface(configuration) = suite.tests {
             outcome.add(&run_vitest(suite.name, configuration, suite.budget)?);
         }
-        for program in programs.iter().filter(|program| suite.holds(&program.package)) {
-            let left = suite.budget.saturating_sub(begun.elapsed());
-            program.run(left, &mut outcome)?;
-        }
+        let own = programs.iter().filter(|program| suite.holds(&program.package));
+        run_all(&own.collect::<Vec<_>>(), suite.budget, &mut outcome)?;
         finished.push((suite, begun.elapsed(), outcome));
     }
     report(&finished, start.elapsed())
+}
+
+/// Runs the programs of a suite one by one, those that wait beside the others.
+fn run_all(programs: &[&Program], budget: Duration, outcome: &mut Outcome) -> Result<()> {
+    let begun = Instant::now();
+    let (waiting, others): (Vec<&Program>, Vec<&Program>) =
+        programs.iter().partition(|program| program.is_beside());
+    std::thread::scope(|scope| {
+        let run_silently = move |program: &Program| {
+            let mut said = String::new();
+            let outcome = program.run(budget, &mut |line| {
+                said.push_str(line);
+                said.push('\n');
+            });
+            (said, outcome)
+        };
+        let waiting: Vec<_> =
+            waiting.into_iter().map(|program| scope.spawn(move || run_silently(program))).collect();
+        for program in others {
+            let left = budget.saturating_sub(begun.elapsed());
+            outcome.add(&program.run(left, &mut |line| println!("{line}"))?);
+        }
+        for program in waiting {
+            let (said, ended) = program.join().ok().context("a thread of a test program broke")?;
+            print!("{said}");
+            outcome.add(&ended?);
+        }
+        Ok(())
+    })
 }
 
 /// Prints minutes, slowest tests and, last, the sum in the form that cargo's own tests end with.
@@ -213,9 +243,14 @@ fn build(fast: bool) -> Result<Vec<Program>> {
 }
 
 impl Program {
-    /// Runs all tests of the program and adds what came out; at the end of `budget` it is killed.
-    fn run(&self, budget: Duration, outcome: &mut Outcome) -> Result<()> {
-        println!("     Running {} ({})", self.package, self.target);
+    fn is_beside(&self) -> bool {
+        (self.package.as_str(), self.target.as_str()) == BESIDE
+    }
+
+    /// Runs all tests of the program and returns what came out; each line it prints is told. At the
+    /// end of `budget` it is killed.
+    fn run(&self, budget: Duration, tell: &mut dyn FnMut(&str)) -> Result<Outcome> {
+        tell(&format!("     Running {} ({})", self.package, self.target));
         let mut child = Command::new(&self.executable)
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
@@ -235,14 +270,13 @@ impl Program {
         for line in BufReader::new(output).split(b'\n') {
             let line = line.context("cannot read what a test program prints")?;
             let line = String::from_utf8_lossy(&line);
-            println!("{line}");
+            tell(&line);
             seen.line(&line);
         }
         std::io::stdout().flush()?;
         let status = child.wait()?;
         let killed = watch.end();
-        outcome.add(&seen.finish(&self.target, status, killed.then_some(budget)));
-        Ok(())
+        Ok(seen.finish(&self.target, status, killed.then_some(budget)))
     }
 }
 
