@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Ours differs from today's kube-apiserver: how the request's id begins, what the difference contains, and why.
-const KNOWN: [(&str, &str, &str); 97] = [
+const KNOWN: [(&str, &str, &str); 86] = [
     ("A1-status", ".status.", "the state that each one's controllers tell"),
     ("W22-tinytimeout", "status 504", "within a microsecond this server may be done"),
     ("W22-write-timeout", "status 504", "within a microsecond this server may be done"),
@@ -31,8 +31,6 @@ const KNOWN: [(&str, &str, &str); 97] = [
     ("D9-", "deletecollection", "verbs of a definition that ends"),
     ("Y", "", "APIServices are not offered"),
     ("S4-apiservices", "", "APIServices are not offered"),
-    ("S4-certificatesigningrequests", "", "certificate requests are not offered"),
-    ("14.1-csr", "", "certificate requests are not offered"),
     ("V2-put-missing-APIService", "", "APIServices are not offered"),
     ("V3-put-norv-APIService", "", "APIServices are not offered"),
     ("V11-delete-APIService", "", "APIServices are not offered"),
@@ -45,7 +43,6 @@ const KNOWN: [(&str, &str, &str); 97] = [
     ("Q3-", "", "metrics are not offered"),
     ("L11-all", "remainingItemCount", "each has configuration of its own"),
     ("M9-ct-put", ".details.causes", "which faults of several are told"),
-    ("M11-owner-dup", "", "repeated owners stay"),
     ("M3-gencollision", ".details.name", "a generated name"),
     ("M4-badgen", "", "a generated name"),
     ("F1-", "", "doubled fields are told before unknown ones"),
@@ -53,9 +50,6 @@ const KNOWN: [(&str, &str, &str); 97] = [
     ("F3-yaml-dup", ".message", "what is wrong with the YAML"),
     ("V12-precond-rv", ".message", "the versions of each"),
     ("V3-put-norv-Pod", ".details.causes", "the fields that differ are not shown"),
-    ("V3-put-norv-EndpointSlice", ".metadata.generation", "labels of slices are not counted"),
-    ("V11-delete-Pod", ".metadata", "an unbound pod is shown as it was"),
-    ("V13-pod-delete", ".metadata", "an unbound pod is shown as it was"),
     ("V3-put-norv-Persistent", ".status", "no controller of volumes"),
     ("V11-delete-Persistent", ".status", "no controller of volumes"),
     ("V3-put-norv-", ".status", "when a controller has come by"),
@@ -64,8 +58,6 @@ const KNOWN: [(&str, &str, &str); 97] = [
     ("P5-smp-", ".status", "when a controller has come by"),
     ("P5-smp-", ".metadata", "when a controller has come by"),
     ("V11-delete-Job", "", "the warning about pods, and names of the job's own"),
-    ("V11-delete-CustomResourceDefinition", ".metadata", "deletion counts as a change"),
-    ("C7-", ".metadata", "deletion counts as a change"),
     ("C7-", ".status", "the end is told at once"),
     ("V2-put-missing-Z", "", "a definition without instances is gone at once"),
     ("V3-put-norv-Z", "", "a definition without instances is gone at once"),
@@ -87,9 +79,6 @@ const KNOWN: [(&str, &str, &str); 97] = [
     ("14.1-svc-clusterip-change", "", "named as the field that was changed"),
     ("C7-gone", "", "when a controller has come by"),
     ("V13-pod-delete", ".status", "nothing schedules pods"),
-    ("V2-put-missing-CSIDriver", "", "drivers of volumes are not offered"),
-    ("V3-put-norv-CSIDriver", "", "drivers of volumes are not offered"),
-    ("V11-delete-CSIDriver", "", "drivers of volumes are not offered"),
     ("K2-deleted-sa", "status", "a token ends with its account at once"),
     ("Z3-", ".details.group", "named with its group"),
     ("N3-", "", "when a controller has come by"),
@@ -149,12 +138,11 @@ const DRIFTED: [(&str, &str); 27] = [
 ];
 
 /// What is made before these requests, this server refuses: why stands in the tables above.
-const REFUSED: [&str; 10] = [
+const REFUSED: [&str; 9] = [
     "A6-ancient",
     "H15-vap-deny",
     "Q7-quota",
     "V3-put-norv-APIService",
-    "V3-put-norv-CSIDriver",
     "V3-put-norv-FlowSchema",
     "V3-put-norv-MutatingWebhookConfiguration",
     "V3-put-norv-ValidatingAdmissionPolicy",
