@@ -41,6 +41,9 @@ const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric charac
     '[-._a-zA-Z0-9]+')";
 const PORT_NAME: &str = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)";
 
+/// One of the checks below: a sentence for each rule that a text breaks.
+pub type NameCheck = fn(&str) -> Vec<String>;
+
 /// Which grammar the names of a kind follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {

@@ -112,8 +112,9 @@ fn has_right_shape(info: &RequestInfo) -> bool {
 /// Whether the path is one inside a namespace. The request was authorised with the rights there,
 /// which must never count for what is in no namespace. A namespace's own path names it twice.
 fn is_in_namespace(info: &RequestInfo) -> bool {
-    let is_own = info.group.is_empty() && info.resource == "namespaces";
-    !info.namespace.is_empty() && !(is_own && info.name == info.namespace)
+    let is_namespace = info.group.is_empty() && info.resource == "namespaces";
+    let is_own = is_namespace && info.name == info.namespace;
+    !info.namespace.is_empty() && !is_own
 }
 
 fn needs_namespace(verb: &str) -> bool {

@@ -90,8 +90,6 @@ pub enum OidcConfigError {
 enum TokenError {
     #[error("its signature does not hold, or its algorithm is not allowed")]
     Signature,
-    #[error("its claims cannot be read")]
-    Claims,
     #[error("it is expired or not yet valid")]
     Time,
     #[error("it is meant for somebody else")]

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use crate::webhook::Connector;
+use crate::webhook::{Connector, Trust};
 
 /// Largest answer that is read, in bytes.
 const ANSWER_SIZE_MAX: usize = 4 * 1024 * 1024;
@@ -60,7 +60,8 @@ impl Remote {
         let host = parsed.host().filter(|_| parsed.scheme_str() == Some("https"));
         let host = host.ok_or_else(bad)?.trim_start_matches('[').trim_end_matches(']').to_owned();
         let target = (host.clone(), parsed.port_u16().unwrap_or(443));
-        let connector = Connector::new(target, &host, ca_pem)
+        let trust = Trust { ca_bundle: ca_pem.to_vec(), ..Trust::default() };
+        let connector = Connector::new(target, &host, &trust)
             .map_err(|error| RemoteError::Unusable { url: url.to_owned(), reason: error.0 })?;
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())

@@ -44,8 +44,11 @@ pub struct TokenWebhook {
     authorization: Option<HeaderValue>,
     version: ReviewVersion,
     keep: Duration,
-    remembered: Mutex<HashMap<[u8; 32], (Instant, Option<TokenUser>)>>,
+    remembered: Mutex<HashMap<[u8; 32], Remembered>>,
 }
+
+/// When it was answered, and whose token it is.
+type Remembered = (Instant, Option<TokenUser>);
 
 /// A file that does not say how the service is reached.
 #[derive(Debug, thiserror::Error)]

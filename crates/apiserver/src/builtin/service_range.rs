@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use api_meta::names;
+use api_meta::names::{self, NameCheck};
 use api_meta::status::Cause;
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ fn validate_address(_: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<C
         causes.push(Cause::required("spec.parentRef", ""));
         return causes;
     }
-    let checks: [(&str, bool, fn(&str) -> Vec<String>); 4] = [
+    let checks: [(&str, bool, NameCheck); 4] = [
         ("group", false, names::dns1123_subdomain),
         ("resource", true, segment),
         ("name", true, segment),

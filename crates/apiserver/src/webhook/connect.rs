@@ -33,7 +33,7 @@ use tokio_rustls::rustls::{
 pub struct ConnectError(pub String);
 
 /// Whom a server is believed by, and what it is told of the caller.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Trust {
     /// PEM; empty for the machine's authorities.
     pub ca_bundle: Vec<u8>,

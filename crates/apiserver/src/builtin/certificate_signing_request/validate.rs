@@ -1,6 +1,6 @@
 //! What is wrong with a certificate request, and with what is told of it.
 
-use api_meta::names;
+use api_meta::names::{self, NameCheck};
 use api_meta::status::Cause;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -131,7 +131,7 @@ fn signer(name: &str) -> Vec<Cause> {
         return vec![Cause::invalid(FIELD, &name.into(), text)];
     };
     let mut causes = Vec::new();
-    let checks: [(&str, fn(&str) -> Vec<String>); 2] =
+    let checks: [(&str, NameCheck); 2] =
         [(domain, names::dns1123_label), (path, names::dns1123_subdomain)];
     for (part, check) in checks {
         for label in part.split('.') {
