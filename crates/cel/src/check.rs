@@ -157,6 +157,15 @@ impl Checker {
             self.checked.qualified[expr.id as usize] = Some(name.into());
             return Type::Type(Arc::new(named));
         }
+        // A name with a dot in it, such as `authorizer.requestResource`.
+        if !test
+            && let Some(name) = dotted(expr)
+            && let Some((known, found)) = self.scopes.iter().find(|(known, _)| **known == *name)
+        {
+            let (known, found) = (known.clone(), found.clone());
+            self.checked.qualified[expr.id as usize] = Some(known);
+            return found;
+        }
         let found = self.field(expr.at, operand, field, false);
         if test { Type::Bool } else { self.bindings.resolve(&found, false) }
     }

@@ -39,6 +39,8 @@ pub enum DeclaredKind {
     /// Texts to values.
     Map(Arc<Declared>),
     Object(Arc<Object>),
+    /// What does not come as JSON: a value of the libraries, or of another expression.
+    Typed(Type),
 }
 
 /// What makes two items of a list the same, which decides what `==` and `+` mean.
@@ -91,6 +93,7 @@ impl Declared {
             DeclaredKind::List(item, _) => Type::list(item.to_type()),
             DeclaredKind::Map(value) => Type::map(Type::Text, value.to_type()),
             DeclaredKind::Object(object) => Type::Object(object.clone()),
+            DeclaredKind::Typed(kind) => kind.clone(),
         }
     }
 }

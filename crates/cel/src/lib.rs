@@ -10,8 +10,10 @@
 //! `structural-schema` does that.
 
 mod ast;
+pub mod authorization;
 mod build;
 mod check;
+pub mod compose;
 pub mod declared;
 mod equality;
 pub mod estimate;
@@ -35,10 +37,10 @@ mod value;
 
 pub use declared::{Declared, DeclaredKind, escape};
 pub use estimate::Estimate;
-pub use program::{EvalError, Input, Program};
+pub use program::{EvalError, Given, Input, Program};
 pub use source::CompileError;
 pub use types::Type;
-pub use value::{List, Map, Text, Value};
+pub use value::{Failure, Fields, List, Map, Outcome, Text, Value};
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ pub(crate) mod text;
 pub(crate) mod text_format;
 pub(crate) mod url;
 
+use crate::authorization;
 use crate::eval::Evaluator;
 use crate::format;
 use crate::operators;
@@ -44,7 +45,8 @@ pub(crate) fn call<'a>(
         .or_else(|| network::call(function, args))
         .or_else(|| url::call(function, args))
         .or_else(|| semver::call(function, args))
-        .or_else(|| format::call(function, args));
+        .or_else(|| format::call(function, args))
+        .or_else(|| authorization::call(function, args));
     match result.unwrap_or_else(no_such_overload) {
         Err(Failure::Error(error)) if error == NO_SUCH_OVERLOAD => refuse(function, args),
         other => other,

@@ -15,7 +15,7 @@ use crate::parser::parse;
 use crate::pattern;
 use crate::source::{CompileError, Problem};
 use crate::types::Type;
-use crate::value::{Failure, Value};
+use crate::value::{Failure, Outcome, Value};
 
 /// Functions that, applied to a constant, are a constant.
 const CONVERSIONS: [&str; 10] =
@@ -38,6 +38,15 @@ pub struct Program {
     constants: Vec<bool>,
     patterns: HashMap<Box<str>, Regex>,
     inputs: Vec<Input>,
+}
+
+/// The value of an input.
+#[derive(Clone, Debug)]
+pub enum Given<'a> {
+    /// Of the type that is declared.
+    Json(&'a Json),
+    /// Whatever is declared of it.
+    Value(Value<'a>),
 }
 
 /// Why an evaluation has no result.
@@ -120,6 +129,34 @@ impl Program {
         mentions(&self.expr, name)
     }
 
+    /// Nodes one below the other: what evaluation takes of the stack goes by it.
+    pub fn height(&self) -> usize {
+        usize::from(self.expr.height)
+    }
+
+    /// The fields of the input `name` that the expression selects; `None` when it uses the input in
+    /// another way.
+    pub fn selected_fields(&self, name: &str) -> Option<Vec<&str>> {
+        fn collect<'e>(expr: &'e Expr, name: &str, out: &mut Vec<&'e str>) -> bool {
+            if let Kind::Select { operand, field, .. } = &expr.kind
+                && matches!(&operand.kind, Kind::Ident(found) if &**found == name)
+            {
+                out.push(field);
+                return true;
+            }
+            match &expr.kind {
+                Kind::Ident(found) => found.trim_start_matches('.') != name,
+                _ => expr.children().into_iter().all(|child| collect(child, name, out)),
+            }
+        }
+        let mut fields = Vec::new();
+        collect(&self.expr, name, &mut fields).then_some(fields)
+    }
+
+    pub(crate) fn is_input(&self, name: &str) -> bool {
+        self.inputs.iter().any(|input| input.name == name)
+    }
+
     /// What an evaluation costs at least and at most, by the sizes that are declared.
     pub fn estimate(&self) -> Estimate {
         estimate::estimate(&self.expr, &self.checked, &self.inputs)
@@ -140,7 +177,32 @@ impl Program {
             let wrap = input.optional && json.is_some();
             (input.name, if wrap { value.map(Value::some) } else { value })
         });
-        let mut evaluator = Evaluator::new(self, variables.collect(), limit);
+        self.run(variables.collect(), limit)
+    }
+
+    /// As [`Program::evaluate`], with the values of the inputs by their names. One that is not given
+    /// fails where it is used.
+    pub fn evaluate_given<'a>(
+        &'a self,
+        given: &dyn Fn(&str) -> Option<Given<'a>>,
+        limit: u64,
+    ) -> (Result<Value<'a>, EvalError>, u64) {
+        let variables = self.inputs.iter().filter_map(|input| {
+            let value = match given(input.name)? {
+                Given::Json(json) => Value::from_json(json, &input.declared),
+                Given::Value(value) => Ok(value),
+            };
+            Some((input.name, value))
+        });
+        self.run(variables.collect(), limit)
+    }
+
+    fn run<'a>(
+        &'a self,
+        variables: Vec<(&'a str, Outcome<'a>)>,
+        limit: u64,
+    ) -> (Result<Value<'a>, EvalError>, u64) {
+        let mut evaluator = Evaluator::new(self, variables, limit);
         let result = evaluator.expr(&self.expr).map_err(|failure| match failure {
             Failure::Error(text) | Failure::Internal(text) => EvalError::Failed(text),
             Failure::Cost => EvalError::TooCostly,
@@ -193,7 +255,7 @@ impl Program {
                 matches!(self.checked.types[expr.id as usize], Type::Type(_))
                     && matches!(&expr.kind, Kind::Ident(name) if self.names_type(name))
             }
-            Kind::Select { .. } => self.qualified(expr.id).is_some(),
+            Kind::Select { .. } => self.qualified(expr.id).is_some_and(|name| !self.is_input(name)),
             _ => false,
         };
         out[expr.id as usize] = constant;

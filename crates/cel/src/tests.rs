@@ -2,6 +2,7 @@
 //! own libraries.
 
 mod compile;
+mod compose;
 mod cost;
 mod evaluate;
 mod format;

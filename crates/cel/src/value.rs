@@ -7,6 +7,7 @@ use std::rc::Rc;
 use api_meta::quantity::Quantity;
 use serde_json::Value as Json;
 
+use crate::authorization::Authorization;
 use crate::declared::{Declared, DeclaredKind, ListIdentity, Object};
 use crate::format::Format;
 use crate::library::semver::Version;
@@ -16,7 +17,7 @@ use crate::types::Type;
 
 /// Why an evaluation has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// What `&&` and `||` may absorb.
     Error(String),
     /// The cost limit, which nothing absorbs.
@@ -32,7 +33,7 @@ impl Failure {
     }
 }
 
-pub(crate) type Outcome<'a> = Result<Value<'a>, Failure>;
+pub type Outcome<'a> = Result<Value<'a>, Failure>;
 
 /// An error of the expression, in the words of upstream.
 pub(crate) fn fail<T>(message: impl Into<String>) -> Result<T, Failure> {
@@ -69,6 +70,8 @@ pub enum Value<'a> {
     Cidr(IpAddr, u8),
     Format(&'static Format),
     Semver(Rc<Version>),
+    /// Who asks, what is asked, or the answer.
+    Authorization(Rc<Authorization<'a>>),
     /// A value of no declared type. Only good for being compared.
     Opaque(&'a Json),
 }
@@ -108,6 +111,21 @@ pub enum Map<'a> {
         declared: &'a Declared,
     },
     Made(Rc<Made<'a>>),
+    /// Fields that are computed when they are asked for.
+    Computed(Rc<dyn Fields<'a> + 'a>),
+}
+
+/// An object whose fields have no value before they are asked for.
+pub trait Fields<'a> {
+    fn names(&self) -> Vec<&'a str>;
+    /// `None` when there is no such field.
+    fn field(&self, name: &str) -> Option<Outcome<'a>>;
+}
+
+impl std::fmt::Debug for dyn Fields<'_> + '_ {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
 }
 
 /// A map that an expression made.
@@ -172,6 +190,7 @@ impl<'a> Value<'a> {
         let invalid = |wanted: &str| fail(format!("invalid data, expected {wanted}"));
         Ok(match (&declared.kind, json) {
             (DeclaredKind::Dyn, _) => return Ok(Self::dynamic(json)),
+            (DeclaredKind::Typed(_), _) => return invalid("a value that is no JSON"),
             (_, Json::Null) if declared.nullable => Self::Null,
             (_, Json::Null) => {
                 return fail("invalid data, got null for schema with nullable=false");
@@ -236,7 +255,7 @@ impl<'a> Value<'a> {
     }
 
     /// What `json` is when nothing is declared of it.
-    fn dynamic(json: &'a Json) -> Self {
+    pub fn dynamic(json: &'a Json) -> Self {
         match json {
             Json::Null => Self::Null,
             Json::Bool(value) => Self::Bool(*value),
@@ -296,6 +315,13 @@ impl<'a> Value<'a> {
             Self::Cidr(..) => Type::Library(Library::Cidr),
             Self::Format(_) => Type::Library(Library::Format),
             Self::Semver(_) => Type::Library(Library::Semver),
+            Self::Authorization(step) => Type::Library(match &**step {
+                Authorization::Authorizer(_) => Library::Authorizer,
+                Authorization::Path(..) => Library::PathCheck,
+                Authorization::Group(..) => Library::GroupCheck,
+                Authorization::Resource(..) => Library::ResourceCheck,
+                Authorization::Decision(_) => Library::Decision,
+            }),
             Self::Opaque(_) => Type::Dyn,
         }
     }
@@ -347,6 +373,7 @@ impl<'a> Map<'a> {
         match self {
             Self::Object { fields, .. } | Self::Given { fields, .. } => fields.len(),
             Self::Made(made) => made.entries.len(),
+            Self::Computed(fields) => fields.names().len(),
         }
     }
     pub fn is_empty(&self) -> bool {
@@ -363,6 +390,7 @@ impl<'a> Map<'a> {
             }
             Self::Given { fields, declared } => Some(Value::from_json(fields.get(name)?, declared)),
             Self::Made(made) => made.get(&Key::Text(name.into())).cloned().map(Ok),
+            Self::Computed(fields) => fields.field(name),
         }
     }
     /// The value of a key that need be no text.
@@ -385,6 +413,9 @@ impl<'a> Map<'a> {
                 fields.keys().map(|name| Value::Text(Text::Given(name))).collect()
             }
             Self::Made(made) => made.entries.iter().map(|(key, _)| key.clone()).collect(),
+            Self::Computed(fields) => {
+                fields.names().into_iter().map(|name| Value::Text(Text::Given(name))).collect()
+            }
         }
     }
 }

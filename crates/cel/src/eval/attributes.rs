@@ -15,7 +15,10 @@ impl<'a> Evaluator<'a> {
         test: bool,
     ) -> Outcome<'a> {
         if let Some(name) = self.program.qualified(expr.id) {
-            return named_type(name);
+            return match self.program.is_input(name) {
+                true => self.ident(name),
+                false => named_type(name),
+            };
         }
         let whole = self.operand(operand)?;
         if !test {

@@ -185,6 +185,7 @@ fn implementation(value: &Value<'_>) -> &'static str {
         Value::Cidr(..) => "cel.CIDR",
         Value::Format(_) => "*cel.Format",
         Value::Semver(_) => "cel.Semver",
+        Value::Authorization(_) => "library.receiverOnlyObjectVal",
         // These can be gone through.
         Value::List(_) | Value::Map(_) | Value::Opaque(_) => "ref.Val",
     }
