@@ -89,13 +89,47 @@ impl Source {
     }
 }
 
+impl Schema {
+    /// What expressions about whole objects of this schema see, where types are named after `name`.
+    /// `None` for types that contain themselves.
+    pub fn declared(&self, name: &str) -> Option<Arc<Declared>> {
+        if self.contains_itself(self.root, &mut Vec::new()) {
+            return None;
+        }
+        let mut declare =
+            declare::Declare { schema: self, declared: None, untyped_is_anything: true };
+        declare.node(self.root, name, false)
+    }
+
+    fn contains_itself(&self, id: Id, above: &mut Vec<Id>) -> bool {
+        if above.contains(&id) {
+            return true;
+        }
+        above.push(id);
+        let node = self.node(id);
+        let properties = node.properties.iter().map(|(_, child)| *child);
+        let values = match node.additional {
+            Additional::Schema(child) => Some(child),
+            _ => None,
+        };
+        let mut below = properties.chain(node.items).chain(values);
+        let found = below.any(|child| self.contains_itself(child, above));
+        above.pop();
+        found
+    }
+}
+
 impl Expressions {
     pub(crate) fn new(schema: &Schema) -> Self {
         let count = schema.nodes.len();
         let mut expressions =
             Self { rules: Vec::new(), declared: vec![None; count], below: vec![false; count] };
         expressions.rules.resize_with(count, Vec::new);
-        let mut declare = declare::Declare { schema, declared: Some(&mut expressions.declared) };
+        let mut declare = declare::Declare {
+            schema,
+            declared: Some(&mut expressions.declared),
+            untyped_is_anything: false,
+        };
         declare.node(schema.root, SELF_TYPE, schema.resource);
         expressions.compile(schema, schema.root);
         expressions
@@ -117,7 +151,8 @@ impl Expressions {
         if !node.validations.is_empty() && self.declared[id as usize].is_some() {
             // Types are named after the node that the rules are about.
             let whole = if id == schema.root { schema.resource } else { node.embedded };
-            let mut declare = declare::Declare { schema, declared: None };
+            let mut declare =
+                declare::Declare { schema, declared: None, untyped_is_anything: false };
             if let Some(declared) = declare.node(id, SELF_TYPE, whole) {
                 let rules = node.validations.iter().filter(|source| !source.rule.trim().is_empty());
                 self.rules[id as usize] =

@@ -33,6 +33,8 @@ pub(super) struct Declare<'s> {
     pub schema: &'s Schema,
     /// Where what is declared is kept, by node.
     pub declared: Option<&'s mut [Option<Arc<Declared>>]>,
+    /// Whether parts of no known type are anything, rather than out of sight.
+    pub untyped_is_anything: bool,
 }
 
 impl Declare<'_> {
@@ -71,6 +73,12 @@ impl Declare<'_> {
         if node.int_or_string {
             let size = length.map_or(TEXT_MAX, |length| length * CHARACTER_BYTES);
             return Some(Declared::new(DeclaredKind::IntOrText, size, 1));
+        }
+        let bare = node.kind == Some(Type::Object)
+            && node.properties.is_empty()
+            && !matches!(node.additional, Additional::Schema(_));
+        if self.untyped_is_anything && (node.kind.is_none() || bare) {
+            return Some(Declared::dynamic());
         }
         Some(match node.kind? {
             Type::Boolean => Declared::new(DeclaredKind::Bool, 0, BOOL_MIN),
