@@ -30,7 +30,7 @@ pub use subscription::{Subscription, Update};
 pub use write::{
     DeleteOptions, Deleted, FieldValidation, Propagation, Target, Warnings, WriteOptions, Written,
 };
-pub(crate) use write::{bring_to_version, new_uid};
+pub(crate) use write::{bring_to_version, new_uid, scale as applied_scale};
 
 use crate::admission::{Plugin, webhooks};
 use crate::aggregation;

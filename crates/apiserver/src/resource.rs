@@ -100,7 +100,8 @@ pub enum SubresourceHandler {
 #[derive(Clone)]
 pub struct Call {
     pub user: UserInfo,
-    /// `create`, `get` or `update`. `patch` reads what a patch is to be applied to; the outcome follows as `update`.
+    /// `create`, `get` or `update`. `patch` reads what a patch is to be applied to, `apply` answers what applying
+    /// the body comes to; the outcome follows as `update`.
     pub verb: &'static str,
     pub namespace: String,
     pub name: String,
@@ -108,12 +109,21 @@ pub struct Call {
     pub dry_run: bool,
     /// Who comes to own what is written.
     pub manager: String,
+    /// Of an `apply`: whether it takes what others own.
+    pub force: bool,
+    /// Of an `update`: the body is the outcome of an `apply`, with its owners of fields.
+    pub applied: bool,
 }
 
 /// Answers what is not plain storage: reviews, token requests, scale.
 pub trait Endpoint: Send + Sync + 'static {
     /// The HTTP code and the body.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<(u16, Value), Status>>;
+
+    /// Whether it takes `apply`.
+    fn is_applied(&self) -> bool {
+        false
+    }
 }
 
 impl Resource {

@@ -7,10 +7,9 @@ use api_meta::status::Status;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::custom::scale::ScalePaths;
-use crate::registry::{Registry, Target, WriteOptions};
+use crate::custom::scale::{ScalePaths, write};
+use crate::registry::{Registry, Target};
 use crate::resource::{Call, Endpoint, Resource, Subresource, SubresourceHandler};
-use crate::strategy::Operation;
 
 const SCALED: &[(&str, &str)] = &[
     ("", "replicationcontrollers"),
@@ -84,21 +83,12 @@ impl Scale {
         if matches!(call.verb, "get" | "patch") {
             return scale_of(&registry.get(&resource, namespace, name).await?.value());
         }
+        if call.verb == "apply" {
+            let object = registry.get(&resource, namespace, name).await?.value();
+            return paths().applied(&scale_of(&object)?, &object, &call);
+        }
         let target = Target { resource: &resource, namespace, name };
-        let change = |old: &Value| {
-            let mut new = old.clone();
-            paths().apply(&call.body, &mut new)?;
-            Ok(new)
-        };
-        // The scale was shown to admission, in the place of the object behind it.
-        let options = WriteOptions {
-            dry_run: call.dry_run,
-            manager: call.manager.clone(),
-            subresource: "scale",
-            admitted: true,
-            ..WriteOptions::of(call.user.clone())
-        };
-        let written = registry.modify(&target, Operation::Update, &options, &change).await?;
+        let written = write(&registry, &target, &paths(), &call).await?;
         scale_of(&written.object.value())
     }
 }
@@ -106,5 +96,9 @@ impl Scale {
 impl Endpoint for Scale {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<(u16, Value), Status>> {
         Box::pin(async move { self.answer(call).await.map(|scale| (200, scale)) })
+    }
+
+    fn is_applied(&self) -> bool {
+        true
     }
 }

@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use structural_schema::JsonPath;
 
-use crate::registry::{Registry, Target, WriteOptions};
+use crate::registry::applied_scale::{apply, bring_back};
+use crate::registry::{Registry, Target, WriteOptions, Written};
 use crate::resource::{Call, Endpoint};
 use crate::strategy::Operation;
 
@@ -77,6 +78,31 @@ impl ScalePaths {
         })
     }
 
+    /// What applying a configuration to the `Scale` of an object comes to.
+    ///
+    /// # Errors
+    /// As those of any apply.
+    pub fn applied(&self, scale: &Value, object: &Value, call: &Call) -> Result<Value, Status> {
+        let (path, manager) = (&self.spec_replicas, &call.manager);
+        let mut applied = apply(scale, object, path, &call.body, manager, call.force)?;
+        if call.body.resource_version().is_empty() {
+            // Nothing may come between.
+            applied.set_meta("resourceVersion", object.resource_version());
+        }
+        Ok(applied)
+    }
+
+    /// Writes a `Scale` that [`ScalePaths::applied`] made into its object, with its owners.
+    ///
+    /// # Errors
+    /// As [`ScalePaths::apply`].
+    pub fn apply_owned(&self, scale: &Value, object: &mut Value) -> Result<(), Status> {
+        let entries = bring_back(object, &self.spec_replicas, &scale["metadata"]["managedFields"]);
+        self.apply(scale, object)?;
+        object.set_meta("managedFields", entries);
+        Ok(())
+    }
+
     /// Writes the count of a `Scale` into its object, and the resource version it was read at.
     ///
     /// # Errors
@@ -119,6 +145,36 @@ fn set(object: &mut Value, path: &[String], value: Value) {
     *place = value;
 }
 
+/// Writes the `Scale` of a call into the object behind it.
+pub(crate) async fn write(
+    registry: &Registry,
+    target: &Target<'_>,
+    paths: &ScalePaths,
+    call: &Call,
+) -> Result<Written, Status> {
+    let is_applied = call.applied;
+    let change = |old: &Value| {
+        let mut new = old.clone();
+        match is_applied {
+            true => paths.apply_owned(&call.body, &mut new)?,
+            false => paths.apply(&call.body, &mut new)?,
+        }
+        Ok(new)
+    };
+    // The scale was shown to admission, in the place of the object behind it.
+    let options = WriteOptions {
+        dry_run: call.dry_run,
+        manager: call.manager.clone(),
+        subresource: "scale",
+        admitted: true,
+        ..WriteOptions::of(call.user.clone())
+    };
+    match is_applied {
+        true => registry.modify_applied(target, &options, &change).await,
+        false => registry.modify(target, Operation::Update, &options, &change).await,
+    }
+}
+
 /// Reads and writes scales through the registry.
 pub struct ScaleEndpoint {
     pub registry: Weak<Registry>,
@@ -143,21 +199,14 @@ impl ScaleEndpoint {
                 paths.scale_of(&object)
             };
         }
+        if call.verb == "apply" {
+            let object = registry.get(resource, namespace, name).await?;
+            let object = registry.serve_one(resource, object).await?.value();
+            let replicas = paths.replicas(&object).unwrap_or(0);
+            return paths.applied(&paths.scale_with(&object, replicas), &object, &call);
+        }
         let target = Target { resource, namespace, name };
-        let change = |old: &Value| {
-            let mut new = old.clone();
-            paths.apply(&call.body, &mut new)?;
-            Ok(new)
-        };
-        // The scale was shown to admission, in the place of the object behind it.
-        let options = WriteOptions {
-            dry_run: call.dry_run,
-            manager: call.manager.clone(),
-            subresource: "scale",
-            admitted: true,
-            ..WriteOptions::of(call.user.clone())
-        };
-        let written = registry.modify(&target, Operation::Update, &options, &change).await?;
+        let written = write(&registry, &target, paths, &call).await?;
         paths.scale_of(&registry.serve_one(resource, written.object).await?.value())
     }
 }
@@ -165,5 +214,9 @@ impl ScaleEndpoint {
 impl Endpoint for ScaleEndpoint {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<(u16, Value), Status>> {
         Box::pin(async move { self.answer(call).await.map(|scale| (200, scale)) })
+    }
+
+    fn is_applied(&self) -> bool {
+        true
     }
 }

@@ -21,6 +21,8 @@ use crate::strategy::{Operation, Strategy};
 
 /// Longest single warning once there are many.
 const WARNING_LENGTH_MAX: usize = 256;
+/// How often an apply to a computed subresource is tried again.
+const APPLY_RETRIES_MAX: usize = 5;
 /// Warnings in one answer.
 const WARNINGS_MAX: usize = 32;
 
@@ -234,10 +236,15 @@ pub async fn call_endpoint(
     body: Inbound,
 ) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Plain)?;
-    if context.info.verb == "patch" {
-        patch_media(context, &[])?;
-    }
-    let options = options::write_options(context, "CreateOptions")?;
+    let media = match context.info.verb {
+        "patch" if endpoint.is_applied() => patch_media(context, &[APPLY_PATCH])?,
+        "patch" => patch_media(context, &[])?,
+        _ => "",
+    };
+    let options = match media {
+        APPLY_PATCH => options::apply_options(context)?,
+        _ => options::write_options(context, "CreateOptions")?,
+    };
     let call = |verb: &'static str, body: Value| Call {
         user: context.user.clone(),
         verb,
@@ -245,12 +252,25 @@ pub async fn call_endpoint(
         name: context.info.name.clone(),
         body,
         dry_run: options.dry_run,
+        force: context.query.flag("force"),
+        applied: media == APPLY_PATCH,
         manager: options.manager.clone(),
+    if media == APPLY_PATCH {
+        let config = decode::configuration(&body.read().await?)?.value;
+        return apply_to_endpoint(
+            context,
+            endpoint,
+            &options,
+            accepted,
+            &|verb, body| call(verb, body),
+            &config,
+        )
+        .await;
+    }
     };
     let mut call = match context.info.verb {
         "get" => call("get", Value::Null),
         "patch" => {
-            let media = patch_media(context, &[])?;
             let (patch, _) = Patch::decode(media, &body.read().await?)?;
             let (_, mut value) = endpoint.call(call("patch", Value::Null)).await?;
             patch.apply(&mut value, &*context.resource.strategy)?;
@@ -259,11 +279,40 @@ pub async fn call_endpoint(
         verb => call(verb, required_body(context, body).await?.value),
     };
     admit_call(context, endpoint, &options, &mut call).await?;
-    let (code, value) = endpoint.call(call).await?;
+    let answered = endpoint.call(call).await?;
+    Ok(answer_of_endpoint(answered, accepted, &options))
+}
+
+/// Applies a configuration to a computed subresource, again when another write came between.
+async fn apply_to_endpoint(
+    context: &Context<'_>,
+    endpoint: &Arc<dyn Endpoint>,
+    options: &WriteOptions,
+    accepted: negotiate::Accepted,
+    call: &(dyn Fn(&'static str, Value) -> Call + Sync),
+    config: &Value,
+) -> Result<Response<Body>, Status> {
+    let mut attempts = 0;
+    loop {
+        let (_, applied) = endpoint.call(call("apply", config.clone())).await?;
+        let mut update = call("update", applied);
+        admit_call(context, endpoint, options, &mut update).await?;
+        match endpoint.call(update).await {
+            Err(status) if status.code == 409 && attempts < APPLY_RETRIES_MAX => attempts += 1,
+            answered => return Ok(answer_of_endpoint(answered?, accepted, options)),
+        }
+    }
+}
+
+fn answer_of_endpoint(
+    (code, value): (u16, Value),
+    accepted: negotiate::Accepted,
+    options: &WriteOptions,
+) -> Response<Body> {
     let code = StatusCode::from_u16(code).expect("endpoints answer with HTTP codes");
     let mut response = respond::value(code, accepted, &value);
     add_warnings(&mut response, &options.warnings.take());
-    Ok(response)
+    response
 }
 
 /// Shows a write of a computed subresource to admission. Reviews, which change nothing, are not shown.

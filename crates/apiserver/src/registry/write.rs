@@ -4,6 +4,7 @@ mod create;
 mod delete;
 mod duplicates;
 mod ownership;
+pub(crate) mod scale;
 mod update;
 
 use std::sync::Arc;

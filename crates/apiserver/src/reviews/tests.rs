@@ -57,6 +57,8 @@ fn post(plural: &str, body: Value) -> Result<Value, Status> {
         body,
         dry_run: false,
         manager: String::new(),
+        force: false,
+        applied: false,
     };
     let (code, answer) = endpoint.call(call).now_or_never().expect("nothing to wait for")?;
     assert_eq!(code, 201);

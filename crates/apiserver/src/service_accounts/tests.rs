@@ -78,6 +78,8 @@ fn issue(key: &Arc<SigningKey>, name: &str, spec: Value) -> Result<Value, Status
         body: json!({ "spec": spec }),
         dry_run: false,
         manager: String::new(),
+        force: false,
+        applied: false,
     };
     requests.issue(&call, NOW).now_or_never().expect("nothing to wait for")
 }

@@ -81,17 +81,65 @@ impl<'a> Ownership<'a> {
     /// What applying `config` makes of `old`, or of nothing.
     pub fn apply(&self, old: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
         let api_version = self.resource.api_version();
-        let kind = config["kind"].as_str().unwrap_or_default();
-        if config.api_version() != api_version || kind != self.resource.kind {
-            let (group, version) =
-                config.api_version().split_once('/').unwrap_or(("", config.api_version()));
-            return Err(Status::bad_request(format!(
-                "invalid object type: {group}/{version}, Kind={kind}"
-            )));
-        }
+        check_kind(config, &api_version, &self.resource.kind)?;
         let applied = self.write(&api_version).apply(old, config, force);
         applied.map(|applied| applied.object).map_err(|error| refusal(&error))
     }
+}
+
+impl Ownership<'_> {
+    /// What applying `config` makes of a Scale with entries of its own.
+    pub fn apply_scale(
+        scale: &Value,
+        config: &Value,
+        manager: &str,
+        force: bool,
+    ) -> Result<Value, Status> {
+        check_kind(config, scale.api_version(), scale.kind())?;
+        let schema = builtin("autoscaling", "v1", "Scale").map(|builtin| builtin.merge_schema());
+        let schema = schema.ok_or_else(Status::unknown_resource)?;
+        let write = Write {
+            versions: &OneVersion,
+            schema,
+            api_version: scale.api_version(),
+            subresource: "scale",
+            manager,
+            now: Timestamp::now(),
+            compiled: true,
+        };
+        let applied = write.apply(Some(scale), config, force);
+        applied.map(|applied| applied.object).map_err(|error| refusal(&error))
+    }
+}
+
+/// Of a kind that is never in another version.
+struct OneVersion;
+
+impl Versions for OneVersion {
+    fn convert<'v>(
+        &'v self,
+        object: &Typed<'v>,
+        api_version: &str,
+    ) -> Result<Typed<'v>, ConvertError> {
+        match object.value.api_version() == api_version {
+            true => Ok(object.clone()),
+            false => Err(ConvertError::MissingVersion(api_version.to_owned())),
+        }
+    }
+
+    fn ignored(&self, _api_version: &str) -> Option<&FieldSet> {
+        None
+    }
+}
+
+fn check_kind(config: &Value, api_version: &str, wanted: &str) -> Result<(), Status> {
+    let kind = config["kind"].as_str().unwrap_or_default();
+    if config.api_version() == api_version && kind == wanted {
+        return Ok(());
+    }
+    let (group, version) =
+        config.api_version().split_once('/').unwrap_or(("", config.api_version()));
+    Err(Status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
 fn refusal(error: &ApplyError) -> Status {

@@ -124,6 +124,17 @@ impl Registry {
     }
 
     async fn modify_owned(
+    /// As [`Registry::modify`], where the result has its owners of fields already.
+    pub(crate) async fn modify_applied(
+        &self,
+        target: &Target<'_>,
+        options: &WriteOptions,
+        change: &Change<'_>,
+    ) -> Result<Written, Status> {
+        let operation = Operation::Update;
+        self.modify_owned(target, operation, options, change, Owners::Applied).await
+    }
+
         &self,
         target: &Target<'_>,
         operation: Operation,

@@ -1,0 +1,115 @@
+//! Applying a `Scale`: its one field is a field of the object behind it, and so are its owners.
+//!
+//! As upstream, owners of the count are shown as owners of `spec.replicas` of the Scale, the
+//! configuration is applied to that, and what comes of it is brought back.
+
+use api_meta::object::ObjectExt;
+use api_meta::status::Status;
+use serde_json::{Map, Value, json};
+
+use super::ownership::Ownership;
+
+const API_VERSION: &str = "autoscaling/v1";
+const PATH: [&str; 2] = ["spec", "replicas"];
+
+/// What applying `config` makes of `scale`, the Scale of `object`, in which the count is at `path`.
+/// The outcome has the owners of the Scale.
+///
+/// # Errors
+/// Conflicts, and configurations that are none of a Scale.
+pub(crate) fn apply(
+    scale: &Value,
+    object: &Value,
+    path: &[String],
+    config: &Value,
+    manager: &str,
+    force: bool,
+) -> Result<Value, Status> {
+    let mut scale = scale.clone();
+    let entries = entries(object).iter().filter(|entry| owns(entry, object.api_version(), path));
+    let shown = entries.map(|entry| {
+        let mut shown = entry.clone();
+        shown["apiVersion"] = API_VERSION.into();
+        shown["fieldsV1"] = fields(&PATH);
+        shown
+    });
+    let shown: Vec<Value> = shown.collect();
+    if !shown.is_empty() {
+        scale.set_meta("managedFields", shown);
+    }
+    Ownership::apply_scale(&scale, config, manager, force)
+}
+
+/// The entries of `object` when those of its Scale are `applied`.
+pub(crate) fn bring_back(object: &Value, path: &[String], applied: &Value) -> Value {
+    let api_version = object.api_version();
+    let mut rest: Vec<Value> = applied
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|entry| owns(entry, API_VERSION, &PATH))
+        .cloned()
+        .collect();
+    let mut kept = Vec::new();
+    for entry in entries(object) {
+        if !owns(entry, api_version, path) {
+            kept.push(entry.clone());
+        } else if let Some(at) = rest.iter().position(|one| identity(one) == identity(entry)) {
+            rest.remove(at);
+            kept.push(entry.clone());
+        } else {
+            let mut without = entry.clone();
+            remove(&mut without["fieldsV1"], path);
+            if without["fieldsV1"].as_object().is_some_and(|fields| !fields.is_empty()) {
+                kept.push(without);
+            }
+        }
+    }
+    for mut entry in rest {
+        entry["apiVersion"] = api_version.into();
+        entry["fieldsV1"] = fields(path);
+        kept.push(entry);
+    }
+    // Applies stand first; the others keep their order.
+    kept.sort_by_key(|entry| entry["operation"] != "Apply");
+    Value::Array(kept)
+}
+
+fn entries(object: &Value) -> &[Value] {
+    object["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// What makes two entries those of the same manager.
+fn identity(entry: &Value) -> [&Value; 3] {
+    [&entry["manager"], &entry["operation"], &entry["subresource"]]
+}
+
+fn owns<S: AsRef<str>>(entry: &Value, api_version: &str, path: &[S]) -> bool {
+    let found = path
+        .iter()
+        .try_fold(&entry["fieldsV1"], |fields, name| fields.get(format!("f:{}", name.as_ref())));
+    entry["apiVersion"] == api_version && found.is_some()
+}
+
+fn fields<S: AsRef<str>>(path: &[S]) -> Value {
+    path.iter().rev().fold(json!({}), |below, name| {
+        Value::Object(Map::from_iter([(format!("f:{}", name.as_ref()), below)]))
+    })
+}
+
+/// Takes a leaf out, and what is empty without it.
+fn remove(fields: &mut Value, path: &[String]) {
+    let Some((first, rest)) = path.split_first() else { return };
+    let Some(map) = fields.as_object_mut() else { return };
+    let name = format!("f:{first}");
+    if rest.is_empty() {
+        map.remove(&name);
+        return;
+    }
+    if let Some(below) = map.get_mut(&name) {
+        remove(below, rest);
+        if below.as_object().is_some_and(Map::is_empty) {
+            map.remove(&name);
+        }
+    }
+}
