@@ -19,6 +19,12 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of objects that one question to a conversion webhook has, or one object that is larger.
 const QUESTION_SIZE_MAX: usize = 4 * 1024 * 1024;
 
+/// The API version that objects are stored in, where they have several.
+pub(super) fn stored_as(resource: &Resource) -> Option<String> {
+    let version = resource.strategy.storage_version().filter(|version| !version.is_empty())?;
+    Some(format!("{}/{version}", resource.group))
+}
+
 impl Registry {
     /// Brings an object of any version of `resource` into the version that `resource` is.
     ///
@@ -104,6 +110,8 @@ impl Registry {
         if let Some(conversion) = resource.strategy.conversion() {
             let stored_as = &conversion.stored_as;
             self.convert_by(conversion, stored_as, std::slice::from_mut(object)).await?;
+        } else if let Some(api_version) = stored_as(resource) {
+            object["apiVersion"] = api_version.into();
         }
         Ok(to_storage(object))
     }

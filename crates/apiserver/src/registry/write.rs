@@ -13,9 +13,11 @@ use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
 use serde_json::Value;
 
+use storage::{Expect, KeyValue, StorageError};
 pub(crate) use create::new_uid;
 pub use delete::{DeleteOptions, Deleted, Propagation};
 
+use ownership::Owners;
 use crate::attributes::{GROUP_MASTERS, UserInfo};
 use crate::body::decode::Duplicate;
 use crate::registry::Registry;
@@ -297,3 +299,28 @@ impl Registry {
             .map_err(|error| Status::internal(&error))
     }
 }
+    /// Writes an object. One that is too large is written without the owners of its fields, unless an
+    /// apply has just said who they are.
+    ///
+    /// # Errors
+    /// Outside, that it cannot be brought into its stored form; inside, those of the storage.
+    async fn put(
+        &self,
+        resource: &Resource,
+        key: &str,
+        object: &mut Value,
+        expect: Expect,
+        owners: Owners,
+    ) -> Result<Result<KeyValue, StorageError>, Status> {
+        let ttl = resource.rules.ttl;
+        let value = self.storage_bytes(resource, object).await?;
+        let written = self.storage().put(key, value, expect, ttl).await;
+        let too_large = matches!(written, Err(StorageError::TooLarge { .. }));
+        if !too_large || owners == Owners::Applied || object.remove_meta("managedFields").is_none()
+        {
+            return Ok(written);
+        }
+        let value = self.storage_bytes(resource, object).await?;
+        Ok(self.storage().put(key, value, expect, ttl).await)
+    }
+

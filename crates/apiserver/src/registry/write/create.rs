@@ -68,7 +68,7 @@ impl Registry {
         let attempts = if name.is_empty() { GENERATE_ATTEMPTS_MAX } else { 1 };
         let mut result = Err(target.not_found());
         for _ in 0..attempts {
-            result = self.create_once(&target, &request, object.clone(), options).await;
+            result = self.create_once(&target, &request, object.clone(), options, owners).await;
             match &result {
                 Err(status) if status.reason == "AlreadyExists" => {}
                 _ => break,
@@ -93,6 +93,7 @@ impl Registry {
         request: &Request<'_>,
         mut object: Value,
         options: &WriteOptions,
+        owners: Owners,
     ) -> Result<Written, Status> {
         let resource = target.resource;
         let name = ensure_name(target, &mut object)?;
@@ -136,8 +137,7 @@ impl Registry {
             let object = unstored(resource, &mut object, 0)?;
             return Ok(Written { object, created: true, warnings: Vec::new() });
         }
-        let value = self.storage_bytes(resource, &mut object).await?;
-        match self.storage().put(&key, value, Expect::Absent, resource.rules.ttl).await {
+        match self.put(resource, &key, &mut object, Expect::Absent, owners).await? {
             Ok(item) => {
                 let object = self.stored(resource, &item)?;
                 Ok(Written { object, created: true, warnings: Vec::new() })

@@ -15,6 +15,7 @@ use super::{
     check_fields, check_namespace, check_type, spec_differs, unstored,
 };
 use crate::admission::request::Request;
+use crate::registry::convert::stored_as;
 use crate::registry::{Registry, storage_failed};
 use crate::resource::Resource;
 use crate::stored::Stored;
@@ -123,7 +124,6 @@ impl Registry {
         self.modify_owned(target, operation, options, change, Owners::Tracked).await
     }
 
-    async fn modify_owned(
     /// As [`Registry::modify`], where the result has its owners of fields already.
     pub(crate) async fn modify_applied(
         &self,
@@ -135,6 +135,7 @@ impl Registry {
         self.modify_owned(target, operation, options, change, Owners::Applied).await
     }
 
+    async fn modify_owned(
         &self,
         target: &Target<'_>,
         operation: Operation,
@@ -174,9 +175,8 @@ impl Registry {
             if options.dry_run {
                 return done(unstored(resource, &mut new, current.revision)?);
             }
-            let value = self.storage_bytes(resource, &mut new).await?;
             let expect = Expect::Revision(current.revision);
-            match self.storage().put(&key, value, expect, resource.rules.ttl).await {
+            match self.put(resource, &key, &mut new, expect, owners).await? {
                 Ok(item) => return done(self.stored(resource, &item)?),
                 Err(StorageError::Unexpected { current: found }) => {
                     current = self.found(target, found.as_ref())?;
@@ -286,8 +286,12 @@ fn stored_differently(resource: &Resource, stored: &Stored) -> bool {
         return false;
     }
     let mut served = stored.value();
-    if let Some(conversion) = resource.strategy.conversion() {
-        return served.api_version() != conversion.stored_as;
+    if stored_as(resource).is_some_and(|wanted| served.api_version() != wanted) {
+        return true;
+    }
+    // What the schema of another version makes of it is not stored.
+    if resource.strategy.conversion().is_some() || served.api_version() != resource.api_version() {
+        return false;
     }
     let before = served.clone();
     bring_to_version(resource, &mut served);
