@@ -1,5 +1,6 @@
 //! What stands between a write and the storage beside the rules of its kind.
 //!
+//! [`policies`] judges a write by expressions,
 //! [`webhooks`] asks the servers that the cluster's own objects name. A [`Plugin`] is a set of rules
 //! that the embedding program adds to chosen resources, inside the process: they run after the kind's
 //! own strategy, on create, update and delete; writes of status are not theirs. A program that uses
@@ -8,8 +9,11 @@
 //! The registry has two stages, for whatever is to be added: [`Registry::mutate`] before the kind
 //! prepares and validates an object, [`Registry::review`] once it is ready to be written.
 
+pub mod expressions;
 pub mod match_conditions;
+pub mod policies;
 pub mod request;
+pub mod rules;
 pub mod webhooks;
 
 use api_meta::status::{Cause, Status};
@@ -62,11 +66,12 @@ impl Registry {
         object: Option<&mut Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
+        if request.options.admitted {
+            return Ok(());
+        }
         match self.webhooks() {
-            Some(webhooks) if !request.options.admitted => {
-                webhooks.mutate(self, request, object, old).await
-            }
-            _ => Ok(()),
+            Some(webhooks) => webhooks.mutate(self, request, object, old).await,
+            None => Ok(()),
         }
     }
 
@@ -77,11 +82,15 @@ impl Registry {
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
+        if request.options.admitted {
+            return Ok(());
+        }
+        if let Some(policies) = self.policies() {
+            policies.validate(self, request, object, old).await?;
+        }
         match self.webhooks() {
-            Some(webhooks) if !request.options.admitted => {
-                webhooks.validate(self, request, object, old).await
-            }
-            _ => Ok(()),
+            Some(webhooks) => webhooks.validate(self, request, object, old).await,
+            None => Ok(()),
         }
     }
 }

@@ -11,6 +11,7 @@ use api_meta::status::Status;
 use storage::{Storage, StorageError};
 use tokio::task::JoinSet;
 
+use crate::admission::policies::{self, kinds::PolicyGuard};
 use crate::admission::webhooks;
 use crate::aggregation::{self, FrontProxy};
 use crate::attributes::Authenticator;
@@ -97,6 +98,7 @@ pub struct Running {
     pub server: ApiServer,
     _rbac: follow::RbacFollower,
     _webhooks: webhooks::follow::WebhookFollower,
+    _policies: policies::follow::PolicyFollower,
     _definitions: custom::controller::DefinitionController,
     _api_services: aggregation::follow::ApiServiceFollower,
     _tasks: JoinSet<()>,
@@ -151,6 +153,8 @@ impl Assembly {
         if self.profile == Profile::Full {
             resources.push(builtin::certificate_signing_requests(rbac.clone()));
         }
+        let guard = Arc::new(PolicyGuard::new(rbac.clone(), &registry));
+        resources.extend(policies::kinds::policy_resources(&guard));
         resources.push(custom::definition_resource());
         resources.extend(review_resources(&ReviewSources {
             authorizer: rbac.clone(),
@@ -168,6 +172,8 @@ impl Assembly {
             aggregation::delegation::publish(&registry, front_proxy, authorities).await?;
         }
         let api_services = aggregation::follow::start(&registry, self.front_proxy).await?;
+        registry.set_authorizer(rbac.clone());
+        let policies = policies::follow::start(&registry).await?;
         let mut tasks = JoinSet::new();
         let definitions = custom::controller::DefinitionController::start(&registry).await?;
         if self.controllers == Controllers::Inside {
@@ -188,6 +194,7 @@ impl Assembly {
             server,
             _rbac: rbac_follower,
             _webhooks: webhooks,
+            _policies: policies,
             _definitions: definitions,
             _api_services: api_services,
             _tasks: tasks,

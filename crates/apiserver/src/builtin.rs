@@ -7,7 +7,7 @@
 
 mod api_service;
 mod autoscaling;
-mod cells;
+pub(crate) mod cells;
 mod certificate_signing_request;
 mod config_map;
 mod daemon_set;
@@ -17,7 +17,7 @@ mod endpoints;
 mod event;
 pub(crate) mod fields;
 mod job;
-mod kind;
+pub(crate) mod kind;
 mod lease;
 mod merge_keys;
 pub mod namespace;
@@ -40,7 +40,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod volume;
-mod webhook_configuration;
+pub(crate) mod webhook_configuration;
 
 pub(crate) use fields::{items, str_of};
 use kind::Kind;

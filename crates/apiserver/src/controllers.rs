@@ -1,5 +1,6 @@
 //! The controllers that make an API server whole: what every cluster starts with, the end of
-//! namespaces, what each namespace holds, and the collection of owned objects.
+//! namespaces, what each namespace holds, the collection of owned objects, and what the status of
+//! admission policies says.
 //!
 //! They live inside the process and go through the [`Registry`], as system identities. Each follows
 //! the watch caches; none polls.
@@ -18,6 +19,7 @@ use tokio::task::JoinSet;
 pub use advertise::advertise;
 pub use bootstrap::bootstrap;
 
+use crate::admission::policies::type_check;
 use crate::registry::Registry;
 
 /// Starts all of them on `tasks`; they end when it is dropped. `root_ca_pem` is what clients inside
@@ -26,4 +28,5 @@ pub fn start(registry: &Arc<Registry>, root_ca_pem: &str, tasks: &mut JoinSet<()
     tasks.spawn(namespace_contents::run(registry.clone(), root_ca_pem.to_owned()));
     tasks.spawn(namespace_deletion::run(registry.clone()));
     tasks.spawn(garbage::run(registry.clone()));
+    tasks.spawn(type_check::run(registry.clone()));
 }

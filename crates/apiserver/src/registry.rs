@@ -28,12 +28,15 @@ pub use read::{List, ListQuery, Version};
 pub(crate) use read::{key_prefix, matches};
 pub use subscription::{Subscription, Update};
 pub use write::{
-    DeleteOptions, Deleted, FieldValidation, Propagation, Target, Warnings, WriteOptions, Written,
+    Annotations, DeleteOptions, Deleted, FieldValidation, Propagation, Target, Warnings,
+    WriteOptions, Written,
 };
 pub(crate) use write::{bring_to_version, new_uid, scale as applied_scale};
 
 use crate::admission::{Plugin, webhooks};
 use crate::aggregation;
+use crate::admission::{Plugin, policies, webhooks};
+use crate::attributes::Authorizer;
 use crate::cache::{Cache, CacheEvent};
 use crate::catalog::Catalog;
 use crate::resource::{Backend, Resource};
@@ -60,6 +63,10 @@ pub struct Registry {
     plugins: OnceLock<Vec<Arc<dyn Plugin>>>,
     /// Absent while none is configured.
     webhooks: ArcSwapOption<webhooks::Table>,
+    /// Absent while none is in force.
+    policies: ArcSwapOption<policies::Table>,
+    /// Answers what expressions of admission ask.
+    authorizer: OnceLock<Arc<dyn Authorizer>>,
     calls: Caller,
     /// What APIServices say of versions of groups.
     aggregation: ArcSwap<aggregation::Table>,
@@ -82,6 +89,8 @@ impl Registry {
             progress: watch::Sender::new(revision),
             plugins: OnceLock::new(),
             webhooks: ArcSwapOption::empty(),
+            policies: ArcSwapOption::empty(),
+            authorizer: OnceLock::new(),
             calls: Caller::default(),
             aggregation: ArcSwap::default(),
             creations: parking_lot::Mutex::new(watch::Sender::new(())),
@@ -110,6 +119,26 @@ impl Registry {
 
     pub(crate) fn webhooks(&self) -> Option<Arc<webhooks::Table>> {
         self.webhooks.load_full()
+    }
+
+    /// The policies that writes from now on must meet.
+    pub(crate) fn set_policies(&self, table: Option<policies::Table>) {
+        self.policies.store(table.map(Arc::new));
+    }
+
+    pub(crate) fn policies(&self) -> Option<Arc<policies::Table>> {
+        self.policies.load_full()
+    }
+
+    /// Who answers what expressions of admission ask. Only the first call counts.
+    pub(crate) fn set_authorizer(&self, authorizer: Arc<dyn Authorizer>) {
+        if self.authorizer.set(authorizer).is_err() {
+            tracing::error!("the authorizer of admission was set twice; the first stays");
+        }
+    }
+
+    pub(crate) fn authorizer(&self) -> Option<&dyn Authorizer> {
+        self.authorizer.get().map(|authorizer| &**authorizer)
     }
 
     pub(crate) fn webhook_calls(&self) -> &Caller {

@@ -1,7 +1,10 @@
 //! A write as admission sees it: what is done to which object, by whom, and how.
 
+use api_meta::object::ObjectExt;
+use api_meta::status::Status;
 use serde_json::{Value, json};
 
+use crate::attributes::UserInfo;
 use crate::registry::{DeleteOptions, FieldValidation, Propagation, Target, WriteOptions};
 use crate::resource::Resource;
 use crate::strategy;
@@ -77,6 +80,57 @@ impl<'a> Request<'a> {
         (group.to_owned(), version.to_owned(), kind.to_owned())
     }
 
+    /// The `request` of an AdmissionReview but for its id and the objects, where the write is looked at
+    /// as one of `seen`: what expressions see too.
+    pub fn attributes(&self, seen: &Resource) -> Value {
+        let own = self.kind();
+        // A subresource with a kind of its own has the same in all versions.
+        let shared = own.0 != self.resource.group;
+        let kind = match shared {
+            true => own.clone(),
+            false => (seen.group.clone(), seen.version.clone(), seen.kind.clone()),
+        };
+        let kind_json = |(group, version, kind): &(String, String, String)| json!({"group": group, "version": version, "kind": kind});
+        let place = |resource: &Resource| {
+            let Resource { group, version, plural, .. } = resource;
+            json!({"group": group, "version": version, "resource": plural})
+        };
+        let mut json = json!({
+            "kind": kind_json(&kind),
+            "resource": place(seen),
+            "requestKind": kind_json(&own),
+            "requestResource": place(self.resource),
+            "operation": self.operation.as_str(),
+            "userInfo": user_info(&self.options.user),
+            "dryRun": self.options.dry_run,
+            "options": self.options_object(),
+        });
+        let texts = [
+            ("subResource", self.subresource),
+            ("requestSubResource", self.subresource),
+            ("name", self.name),
+            ("namespace", self.namespace),
+        ];
+        for (field, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            json[field] = text.into();
+        }
+        json
+    }
+
+    /// A refusal of the write by admission: 403, and `text` says why.
+    pub fn forbidden(&self, object: Option<&Value>, text: &str) -> Status {
+        let own = |object: &Value| match (object.name(), object.meta_str("generateName")) {
+            ("", "") => None,
+            ("", generated) => Some(generated.to_owned()),
+            (name, _) => Some(name.to_owned()),
+        };
+        let name = match self.name {
+            "" => object.and_then(own).unwrap_or_else(|| "Unknown".to_owned()),
+            name => name.to_owned(),
+        };
+        Status::forbidden(&self.resource.group, &self.resource.plural, &name, text)
+    }
+
     /// The options that came with the write, as `CreateOptions` and the like.
     pub fn options_object(&self) -> Value {
         let kind = match self.operation {
@@ -111,4 +165,20 @@ impl<'a> Request<'a> {
         }
         options
     }
+}
+
+fn user_info(user: &UserInfo) -> Value {
+    let mut json = json!({});
+    for (field, text) in [("username", &user.name), ("uid", &user.uid)] {
+        if !text.is_empty() {
+            json[field] = text.as_str().into();
+        }
+    }
+    if !user.groups.is_empty() {
+        json["groups"] = json!(user.groups);
+    }
+    if !user.extra.is_empty() {
+        json["extra"] = json!(user.extra);
+    }
+    json
 }

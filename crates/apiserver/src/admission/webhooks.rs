@@ -6,19 +6,21 @@
 //! closed: a webhook that cannot be asked refuses it unless its configuration says `Ignore`. With no
 //! configuration there is no table, and a write costs one load of a pointer.
 
-mod dispatch;
+pub(super) mod dispatch;
 pub mod follow;
 mod hook;
 mod review;
 
 use hook::Hook;
 
+use crate::resource::Resource;
+
 /// The group of the kinds that configure admission.
 pub const GROUP: &str = "admissionregistration.k8s.io";
 pub const MUTATING: &str = "mutatingwebhookconfigurations";
 pub const VALIDATING: &str = "validatingwebhookconfigurations";
 
-/// Kinds of [`GROUP`] that webhooks are never asked about, lest one locks itself in.
+/// Kinds of [`GROUP`] that neither webhooks nor policies are asked about, lest one locks itself in.
 const EXEMPT: [&str; 6] = [
     MUTATING,
     VALIDATING,
@@ -27,6 +29,10 @@ const EXEMPT: [&str; 6] = [
     "mutatingadmissionpolicies",
     "mutatingadmissionpolicybindings",
 ];
+
+pub(super) fn is_exempt(resource: &Resource) -> bool {
+    resource.group == GROUP && EXEMPT.contains(&resource.plural.as_str())
+}
 
 /// The webhooks in effect, in the order in which they are asked: by name of their configuration,
 /// then as they stand there.

@@ -1,7 +1,7 @@
 //! MutatingWebhookConfiguration and ValidatingWebhookConfiguration: which webhooks are asked about
 //! which writes. [`crate::admission`] asks them.
 
-mod validate;
+pub(crate) mod validate;
 
 use serde_json::Value;
 

@@ -86,8 +86,8 @@ pub async fn create(context: &Context<'_>, body: Inbound) -> Result<Response<Bod
     options.duplicates = decoded.duplicates;
     let namespace = &context.info.namespace;
     let resource = &context.resource;
-    let written = context.registry.create(resource, namespace, decoded.value, &options).await?;
-    answer(context, &written, accepted).await
+    let written = context.registry.create(resource, namespace, decoded.value, &options).await;
+    answer(context, &options, written, accepted).await
 }
 
 pub async fn update(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
@@ -105,8 +105,8 @@ pub async fn update(context: &Context<'_>, body: Inbound) -> Result<Response<Bod
     } else {
         decoded.value
     };
-    let written = context.registry.replace(&target, operation, value, &options).await?;
-    answer(context, &written, accepted).await
+    let written = context.registry.replace(&target, operation, value, &options).await;
+    answer(context, &options, written, accepted).await
 }
 
 /// `/finalize` replaces `spec.finalizers`, labels and annotations, and nothing else.
@@ -152,8 +152,8 @@ pub async fn patch(context: &Context<'_>, body: Inbound) -> Result<Response<Body
         Err(Status::invalid("", "", "", vec![cause]))
     };
     let target = target(context);
-    let written = context.registry.modify(&target, operation(context), &options, &change).await?;
-    answer(context, &written, accepted).await
+    let written = context.registry.modify(&target, operation(context), &options, &change).await;
+    answer(context, &options, written, accepted).await
 }
 
 async fn apply(
@@ -173,9 +173,8 @@ async fn apply(
     }
     options.duplicates = decoded.duplicates;
     let (target, operation) = (target(context), operation(context));
-    let written =
-        context.registry.apply(&target, operation, &decoded.value, force, &options).await?;
-    answer(context, &written, accepted).await
+    let written = context.registry.apply(&target, operation, &decoded.value, force, &options).await;
+    answer(context, &options, written, accepted).await
 }
 
 /// Why the asker may not create the object that an update finds missing.
@@ -252,9 +251,10 @@ pub async fn call_endpoint(
         name: context.info.name.clone(),
         body,
         dry_run: options.dry_run,
+        manager: options.manager.clone(),
         force: context.query.flag("force"),
         applied: media == APPLY_PATCH,
-        manager: options.manager.clone(),
+    };
     if media == APPLY_PATCH {
         let config = decode::configuration(&body.read().await?)?.value;
         return apply_to_endpoint(
@@ -267,7 +267,6 @@ pub async fn call_endpoint(
         )
         .await;
     }
-    };
     let mut call = match context.info.verb {
         "get" => call("get", Value::Null),
         "patch" => {
@@ -323,7 +322,8 @@ async fn admit_call(
     call: &mut Call,
 ) -> Result<(), Status> {
     let subresource = context.info.subresource.as_str();
-    if call.verb == "get" || subresource.is_empty() || context.registry.webhooks().is_none() {
+    let asks = context.registry.webhooks().is_some() || context.registry.policies().is_some();
+    if call.verb == "get" || subresource.is_empty() || !asks {
         return Ok(());
     }
     let old = match call.verb {
@@ -360,11 +360,23 @@ pub fn target<'a>(context: &'a Context<'_>) -> Target<'a> {
     }
 }
 
+/// The answer to a write. A refusal comes with what admission had to say before.
 async fn answer(
     context: &Context<'_>,
-    written: &Written,
+    options: &WriteOptions,
+    written: Result<Written, Status>,
     accepted: negotiate::Accepted,
 ) -> Result<Response<Body>, Status> {
+    let written = match (written, options.warnings.take()) {
+        (Ok(written), _) => written,
+        (Err(status), warnings) if warnings.is_empty() => return Err(status),
+        (Err(status), warnings) => {
+            let form = negotiate::refusal(&context.parts.headers);
+            let mut response = respond::refusal(form, &status);
+            add_warnings(&mut response, &warnings);
+            return Ok(response);
+        }
+    };
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
     let object = context.registry.serve_one(&context.resource, written.object.clone()).await?;
     let mut response = present::object(&context.resource, &object, code, accepted, context.query)?;
@@ -390,5 +402,6 @@ pub fn add_warnings(response: &mut Response<Body>, warnings: &[String]) {
 
 /// Options as the server's own writes have them, on behalf of the caller.
 pub fn plain_options(context: &Context<'_>, dry_run: bool) -> WriteOptions {
-    WriteOptions { dry_run, ..WriteOptions::of(context.user.clone()) }
+    let annotations = options::annotations(context);
+    WriteOptions { dry_run, annotations, ..WriteOptions::of(context.user.clone()) }
 }

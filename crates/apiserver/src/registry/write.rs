@@ -7,17 +7,18 @@ mod ownership;
 pub(crate) mod scale;
 mod update;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
 use serde_json::Value;
-
 use storage::{Expect, KeyValue, StorageError};
+
 pub(crate) use create::new_uid;
 pub use delete::{DeleteOptions, Deleted, Propagation};
-
 use ownership::Owners;
+
 use crate::attributes::{GROUP_MASTERS, UserInfo};
 use crate::body::decode::Duplicate;
 use crate::registry::Registry;
@@ -57,6 +58,8 @@ pub struct WriteOptions {
     pub admitted: bool,
     /// What admission has to say beside the answer.
     pub warnings: Warnings,
+    /// What admission has to say to the audit log.
+    pub annotations: Annotations,
 }
 
 /// Texts for the client of one request, gathered on the way.
@@ -72,6 +75,22 @@ impl Warnings {
     /// Those gathered so far, which are gone then.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock())
+    }
+}
+
+/// What admission says about one request to the audit log, by key. All copies are the same one: who
+/// records requests puts it into the extensions of a request and reads it when that was answered.
+#[derive(Clone, Debug, Default)]
+pub struct Annotations(Arc<parking_lot::Mutex<BTreeMap<String, String>>>);
+
+impl Annotations {
+    /// The first text of a key stays.
+    pub fn add(&self, key: String, text: String) {
+        self.0.lock().entry(key).or_insert(text);
+    }
+    /// Those gathered so far.
+    pub fn get(&self) -> BTreeMap<String, String> {
+        self.0.lock().clone()
     }
 }
 
@@ -91,6 +110,7 @@ impl WriteOptions {
             creation_refused: None,
             admitted: false,
             warnings: Warnings::default(),
+            annotations: Annotations::default(),
         }
     }
     /// For the server's own controllers.
@@ -292,13 +312,6 @@ fn unstored(resource: &Resource, object: &mut Value, revision: u64) -> Result<Ar
 }
 
 impl Registry {
-    /// The stored form of a fresh write.
-    fn stored(&self, resource: &Resource, item: &storage::KeyValue) -> Result<Arc<Stored>, Status> {
-        Stored::decode(item, &resource.selectable_fields)
-            .map(Arc::new)
-            .map_err(|error| Status::internal(&error))
-    }
-}
     /// Writes an object. One that is too large is written without the owners of its fields, unless an
     /// apply has just said who they are.
     ///
@@ -324,3 +337,10 @@ impl Registry {
         Ok(self.storage().put(key, value, expect, ttl).await)
     }
 
+    /// The stored form of a fresh write.
+    fn stored(&self, resource: &Resource, item: &storage::KeyValue) -> Result<Arc<Stored>, Status> {
+        Stored::decode(item, &resource.selectable_fields)
+            .map(Arc::new)
+            .map_err(|error| Status::internal(&error))
+    }
+}

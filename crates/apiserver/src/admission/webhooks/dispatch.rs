@@ -3,24 +3,20 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use api_meta::labels::LabelSelector;
 use api_meta::object::ObjectExt;
 use api_meta::patch;
 use api_meta::status::{Cause, Status};
 use serde_json::Value;
 
-use super::hook::Hook;
-use super::{EXEMPT, GROUP, Table, review};
+use super::hook::{Hook, SCOPE};
+use super::{Table, is_exempt, review};
+use crate::admission::expressions::{Facts, RequestAuthority};
 use crate::admission::request::{Operation, Request};
+use crate::admission::rules::{self, Objects};
+use crate::catalog::Catalog;
 use crate::registry::Registry;
+use crate::resource::Resource;
 use crate::webhook::CallError;
-
-/// The objects of a write.
-#[derive(Clone, Copy)]
-struct Objects<'a> {
-    new: Option<&'a Value>,
-    old: Option<&'a Value>,
-}
 
 impl Table {
     /// Lets the mutating webhooks change `object`, one after the other. It is given back in the form
@@ -35,7 +31,8 @@ impl Table {
         object: Option<&mut Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
-        if !concerns(&self.mutating, registry, request) {
+        let catalog = registry.catalog();
+        if !concerns(&self.mutating, &catalog, request) {
             return Ok(());
         }
         let mut working = object.as_deref().map(|object| decoded(request, object.clone()));
@@ -43,7 +40,7 @@ impl Table {
         // Webhooks that want to be asked again, and those that have reason to.
         let (mut asked, mut again) = (BTreeSet::new(), BTreeSet::new());
         for (index, hook) in self.mutating.iter().enumerate() {
-            if call_mutating(hook, registry, request, &mut working, old).await? {
+            if call_mutating(hook, registry, &catalog, request, &mut working, old).await? {
                 again.append(&mut asked);
             }
             if hook.reinvoked {
@@ -51,7 +48,8 @@ impl Table {
             }
         }
         for index in again {
-            call_mutating(&self.mutating[index], registry, request, &mut working, old).await?;
+            let hook = &self.mutating[index];
+            call_mutating(hook, registry, &catalog, request, &mut working, old).await?;
         }
         if let (Some(object), Some(working)) = (object, working)
             && Some(&working) != before.as_ref()
@@ -73,16 +71,15 @@ impl Table {
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
-        if !concerns(&self.validating, registry, request) {
+        let catalog = registry.catalog();
+        if !concerns(&self.validating, &catalog, request) {
             return Ok(());
         }
         let objects = Objects { new: object, old };
         let mut calls = Vec::new();
         for hook in &self.validating {
-            if let Some(version) = selected(hook, registry, request, objects).await? {
-                calls.push(
-                    async move { call(hook, registry, request, &version, objects, false).await },
-                );
+            if let Some(seen) = selected(hook, registry, &catalog, request, objects).await? {
+                calls.push(call(hook, registry, request, seen, objects, false));
             }
         }
         let answers = futures::future::join_all(calls).await;
@@ -91,14 +88,8 @@ impl Table {
 }
 
 /// Whether any rule names the write, before anything costly is done.
-fn concerns(hooks: &[Hook], registry: &Registry, request: &Request<'_>) -> bool {
-    let resource = request.resource;
-    if hooks.is_empty() || resource.group == GROUP && EXEMPT.contains(&resource.plural.as_str()) {
-        return false;
-    }
-    let catalog = registry.catalog();
-    let served = catalog.versions(&resource.group);
-    hooks.iter().any(|hook| hook.wanted_version(request, &served, &resource.version).is_some())
+fn concerns(hooks: &[Hook], catalog: &Catalog, request: &Request<'_>) -> bool {
+    !is_exempt(request.resource) && hooks.iter().any(|hook| hook.wanted(request, catalog).is_some())
 }
 
 /// A body in the form in which its kind reads it, and without what only the server sets.
@@ -136,15 +127,16 @@ fn has_own_kind(request: &Request<'_>) -> bool {
 async fn call_mutating(
     hook: &Hook,
     registry: &Registry,
+    catalog: &Catalog,
     request: &Request<'_>,
     object: &mut Option<Value>,
     old: Option<&Value>,
 ) -> Result<bool, Status> {
     let objects = Objects { new: object.as_ref(), old };
-    let Some(version) = selected(hook, registry, request, objects).await? else {
+    let Some(seen) = selected(hook, registry, catalog, request, objects).await? else {
         return Ok(false);
     };
-    let Some(patch) = call(hook, registry, request, &version, objects, true).await? else {
+    let Some(patch) = call(hook, registry, request, seen, objects, true).await? else {
         return Ok(false);
     };
     if patch.as_array().is_some_and(Vec::is_empty) {
@@ -157,9 +149,9 @@ async fn call_mutating(
             hook.name
         )));
     };
-    let mut patched = one_in_version(registry, request, &version, Some(object)).await?.into_owned();
+    let mut patched = one_seen_as(registry, request, seen, Some(object)).await?.into_owned();
     apply(hook, &patch, &mut patched)?;
-    if version != request.resource.version {
+    if seen.version != request.resource.version {
         registry.convert(request.resource, &mut patched).await?;
     }
     check_readable(request, &patched)?;
@@ -211,91 +203,66 @@ fn check_same_name(request: &Request<'_>, before: &Value, patched: &Value) -> Re
     Err(Status::invalid(&group, &kind, name, vec![cause]))
 }
 
-/// The version in which the webhook is to be asked, if it is to be asked at all.
-async fn selected(
+/// The resource as which the webhook is to be shown the write, if it is to be asked at all.
+async fn selected<'r>(
     hook: &Hook,
     registry: &Registry,
-    request: &Request<'_>,
+    catalog: &'r Catalog,
+    request: &Request<'r>,
     objects: Objects<'_>,
-) -> Result<Option<String>, Status> {
-    let resource = request.resource;
-    let matches = |object: Option<&Value>| {
-        object.is_some_and(|object| hook.objects.matches_labels(&object["metadata"]["labels"]))
-    };
-    if !hook.objects.is_everything() && !matches(objects.new) && !matches(objects.old) {
+) -> Result<Option<&'r Resource>, Status> {
+    if !rules::selects(&hook.objects, objects) {
         return Ok(None);
     }
-    let catalog = registry.catalog();
-    let served = catalog.versions(&resource.group);
-    let wanted = hook.wanted_version(request, &served, &resource.version);
-    let Some(version) = wanted.map(str::to_owned) else { return Ok(None) };
-    if !in_namespaces(&hook.namespaces, registry, request, objects).await? {
+    let Some(seen) = hook.wanted(request, catalog) else { return Ok(None) };
+    if !rules::in_namespaces(&hook.namespaces, registry, request, objects).await? {
         return Ok(None);
     }
     if hook.conditions.is_empty() {
-        return Ok(Some(version));
+        return Ok(Some(seen));
     }
-    let (new, old) = in_version(registry, request, &version, objects).await?;
-    let attributes = review::attributes(request, &version);
-    match hook.conditions.hold(&new, &old, &attributes) {
-        Ok(true) => Ok(Some(version)),
+    let (new, old) = seen_as(registry, request, seen, objects).await?;
+    let attributes = request.attributes(seen);
+    let authority = RequestAuthority::new(registry.authorizer(), request);
+    let facts = Facts {
+        object: &new,
+        old_object: &old,
+        request: &attributes,
+        namespace: &Value::Null,
+        params: &Value::Null,
+        authority: &authority,
+    };
+    match hook.conditions.hold(&SCOPE.over(facts)) {
+        Ok(true) => Ok(Some(seen)),
         Ok(false) => Ok(None),
         Err(_) if hook.ignores_failure => Ok(None),
-        Err(problem) => {
-            Err(Status::forbidden(&resource.group, &resource.plural, request.name, &problem))
-        }
+        Err(problem) => Err(request.forbidden(objects.new, &problem)),
     }
 }
 
-/// Whether the namespace of the write is one of those that the webhook is for.
-async fn in_namespaces(
-    selector: &LabelSelector,
+/// Both objects as those of another version of the resource; null for those that are absent.
+pub(in crate::admission) async fn seen_as<'a>(
     registry: &Registry,
     request: &Request<'_>,
-    objects: Objects<'_>,
-) -> Result<bool, Status> {
-    if selector.is_everything() || request.namespace.is_empty() {
-        return Ok(true);
-    }
-    // A namespace that is being written has the labels that it is being given.
-    if request.is_namespace()
-        && request.subresource.is_empty()
-        && let Some(object) = objects.new
-    {
-        return Ok(selector.matches_labels(&object["metadata"]["labels"]));
-    }
-    let namespaces = registry.find("", "namespaces").ok_or_else(Status::unknown_resource)?;
-    let namespace = registry.get(&namespaces, "", request.namespace).await?;
-    Ok(selector.matches_labels(&*namespace))
-}
-
-/// Both objects in a version of the resource; null for those that are absent.
-async fn in_version<'a>(
-    registry: &Registry,
-    request: &Request<'_>,
-    version: &str,
+    seen: &Resource,
     objects: Objects<'a>,
 ) -> Result<(Cow<'a, Value>, Cow<'a, Value>), Status> {
-    let new = one_in_version(registry, request, version, objects.new).await?;
-    Ok((new, one_in_version(registry, request, version, objects.old).await?))
+    let new = one_seen_as(registry, request, seen, objects.new).await?;
+    Ok((new, one_seen_as(registry, request, seen, objects.old).await?))
 }
 
-async fn one_in_version<'a>(
+async fn one_seen_as<'a>(
     registry: &Registry,
     request: &Request<'_>,
-    version: &str,
+    seen: &Resource,
     object: Option<&'a Value>,
 ) -> Result<Cow<'a, Value>, Status> {
     let Some(object) = object else { return Ok(Cow::Owned(Value::Null)) };
-    let resource = request.resource;
-    if version == resource.version || has_own_kind(request) {
+    if seen.version == request.resource.version || has_own_kind(request) {
         return Ok(Cow::Borrowed(object));
     }
-    let catalog = registry.catalog();
-    let other = catalog.get(&resource.group, version, &resource.plural);
-    let other = other.ok_or_else(Status::unknown_resource)?;
     let mut converted = object.clone();
-    registry.convert(other, &mut converted).await?;
+    registry.convert(seen, &mut converted).await?;
     Ok(Cow::Owned(converted))
 }
 
@@ -307,7 +274,7 @@ async fn call(
     hook: &Hook,
     registry: &Registry,
     request: &Request<'_>,
-    version: &str,
+    seen: &Resource,
     objects: Objects<'_>,
     mutating: bool,
 ) -> Result<Option<Value>, Status> {
@@ -316,11 +283,14 @@ async fn call(
         let text = format!("admission webhook {name:?} does not support dry run");
         return Err(Status::bad_request(text));
     }
-    let (new, old) = in_version(registry, request, version, objects).await?;
-    let attributes = review::attributes(request, version);
+    let (new, old) = seen_as(registry, request, seen, objects).await?;
+    let attributes = request.attributes(seen);
     match ask(hook, registry, review::question(hook, attributes, &new, &old), mutating).await {
         Ok(answer) => {
             request.options.warnings.add(answer.warnings);
+            for (key, text) in answer.annotations {
+                request.options.annotations.add(key, text);
+            }
             answer.verdict
         }
         Err(problem) if hook.ignores_failure => {

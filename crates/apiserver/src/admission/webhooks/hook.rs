@@ -1,15 +1,22 @@
 //! One webhook of a configuration, ready to be matched and called.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use api_meta::labels::LabelSelector;
 use serde_json::Value;
 
+use crate::admission::expressions::Composition;
 use crate::admission::match_conditions::MatchConditions;
 use crate::admission::request::Request;
+use crate::admission::rules::{self, Rule};
 use crate::builtin::fields::{items, str_of};
+use crate::catalog::Catalog;
 use crate::resource::Resource;
 use crate::webhook::ClientConfig;
+
+/// What conditions of webhooks know.
+pub(super) static SCOPE: LazyLock<Composition> = LazyLock::new(Composition::default);
 
 pub(super) struct Hook {
     pub(super) name: String,
@@ -30,22 +37,6 @@ pub(super) struct Hook {
     pub(super) objects: LabelSelector,
     pub(super) conditions: MatchConditions,
     rules: Vec<Rule>,
-}
-
-struct Rule {
-    operations: Vec<String>,
-    groups: Vec<String>,
-    versions: Vec<String>,
-    /// Resource and subresource.
-    resources: Vec<(String, String)>,
-    scope: Scope,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Scope {
-    All,
-    Cluster,
-    Namespaced,
 }
 
 impl Hook {
@@ -69,81 +60,17 @@ impl Hook {
             review_version: first.unwrap_or("v1"),
             namespaces: selector("namespaceSelector"),
             objects: selector("objectSelector"),
-            conditions: MatchConditions::new(&webhook["matchConditions"]),
+            conditions: MatchConditions::new(&webhook["matchConditions"], &SCOPE),
             rules: items(&webhook["rules"]).iter().map(Rule::read).collect(),
         }
     }
 
-    /// Whether a rule names the write as if it were one of `version`.
-    pub(super) fn names(&self, request: &Request<'_>, version: &str) -> bool {
-        self.rules.iter().any(|rule| rule.names(request, version))
-    }
-
-    /// The version in which a webhook wants the object, of those that are served: the request's own
-    /// if a rule names it, else the first that a rule names.
-    pub(super) fn wanted_version<'v>(
+    /// The resource that the webhook wants the write to be shown as, if it wants to be asked.
+    pub(super) fn wanted<'r>(
         &self,
-        request: &Request<'_>,
-        served: &[&'v str],
-        own: &'v str,
-    ) -> Option<&'v str> {
-        if self.names(request, own) {
-            return Some(own);
-        }
-        if !self.equivalent {
-            return None;
-        }
-        let others = || served.iter().copied().filter(|version| *version != own);
-        self.rules.iter().find_map(|rule| others().find(|version| rule.names(request, version)))
+        request: &Request<'r>,
+        catalog: &'r Catalog,
+    ) -> Option<&'r Resource> {
+        rules::named_by(&self.rules, request, catalog, self.equivalent)
     }
-}
-
-impl Rule {
-    fn read(rule: &Value) -> Self {
-        let texts = |field: &str| -> Vec<String> {
-            items(&rule[field]).iter().map(|text| str_of(text).to_owned()).collect()
-        };
-        let split = |text: String| match text.split_once('/') {
-            Some((resource, subresource)) => (resource.to_owned(), subresource.to_owned()),
-            None => (text, String::new()),
-        };
-        Self {
-            operations: texts("operations"),
-            groups: texts("apiGroups"),
-            versions: texts("apiVersions"),
-            resources: texts("resources").into_iter().map(split).collect(),
-            scope: match str_of(&rule["scope"]) {
-                "Cluster" => Scope::Cluster,
-                "Namespaced" => Scope::Namespaced,
-                _ => Scope::All,
-            },
-        }
-    }
-
-    fn names(&self, request: &Request<'_>, version: &str) -> bool {
-        let resource = request.resource;
-        self.covers_scope(resource)
-            && any_is(&self.operations, request.operation.as_str())
-            && any_is(&self.groups, &resource.group)
-            && any_is(&self.versions, version)
-            && self.resources.iter().any(|(plural, subresource)| {
-                is(plural, &resource.plural) && is(subresource, request.subresource)
-            })
-    }
-
-    fn covers_scope(&self, resource: &Resource) -> bool {
-        match self.scope {
-            Scope::All => true,
-            Scope::Cluster => !resource.namespaced,
-            Scope::Namespaced => resource.namespaced,
-        }
-    }
-}
-
-fn is(pattern: &str, text: &str) -> bool {
-    pattern == "*" || pattern == text
-}
-
-fn any_is(patterns: &[String], text: &str) -> bool {
-    patterns.iter().any(|pattern| is(pattern, text))
 }

@@ -7,8 +7,6 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::hook::Hook;
-use crate::admission::request::Request;
-use crate::attributes::UserInfo;
 
 const GROUP: &str = "admission.k8s.io";
 
@@ -21,54 +19,10 @@ pub(super) struct Question {
 /// An answer that was understood.
 pub(super) struct Answer {
     pub(super) warnings: Vec<String>,
+    /// Keys and texts for the audit log.
+    pub(super) annotations: Vec<(String, String)>,
     /// A JSON patch document, or why the write is refused.
     pub(super) verdict: Result<Option<Value>, Status>,
-}
-
-/// The `request` of a review but for its id and the objects: what conditions see too.
-pub(super) fn attributes(request: &Request<'_>, version: &str) -> Value {
-    let resource = request.resource;
-    let (group, own_version, kind) = request.kind();
-    // A subresource with a kind of its own has the same in all versions.
-    let shared = group != resource.group;
-    let kind_version = if shared { own_version.as_str() } else { version };
-    let place = |version: &str| json!({"group": resource.group, "version": version, "resource": resource.plural});
-    let mut json = json!({
-        "kind": {"group": group, "version": kind_version, "kind": kind},
-        "resource": place(version),
-        "requestKind": {"group": group, "version": own_version, "kind": kind},
-        "requestResource": place(&resource.version),
-        "operation": request.operation.as_str(),
-        "userInfo": user_info(&request.options.user),
-        "dryRun": request.options.dry_run,
-        "options": request.options_object(),
-    });
-    let texts = [
-        ("subResource", request.subresource),
-        ("requestSubResource", request.subresource),
-        ("name", request.name),
-        ("namespace", request.namespace),
-    ];
-    for (field, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
-        json[field] = text.into();
-    }
-    json
-}
-
-fn user_info(user: &UserInfo) -> Value {
-    let mut json = json!({});
-    for (field, text) in [("username", &user.name), ("uid", &user.uid)] {
-        if !text.is_empty() {
-            json[field] = text.as_str().into();
-        }
-    }
-    if !user.groups.is_empty() {
-        json["groups"] = json!(user.groups);
-    }
-    if !user.extra.is_empty() {
-        json["extra"] = json!(user.extra);
-    }
-    json
 }
 
 /// The review that asks `hook`.
@@ -134,8 +88,15 @@ pub(super) fn answer(
     };
     let warnings = response("warnings").as_array().into_iter().flatten();
     let warnings = warnings.filter_map(Value::as_str).map(str::to_owned).collect();
+    let annotations = response("auditAnnotations").as_object().into_iter().flatten();
+    let annotations = annotations.map(|(key, value)| (format!("{}/{key}", hook.name), text(value)));
+    let annotations = annotations.collect();
     if !allowed {
-        return Ok(Answer { warnings, verdict: Err(refusal(&hook.name, response("status"))) });
+        return Ok(Answer {
+            warnings,
+            annotations,
+            verdict: Err(refusal(&hook.name, response("status"))),
+        });
     }
     let patch = STANDARD
         .decode(patch)
@@ -145,7 +106,7 @@ pub(super) fn answer(
         true => None,
         false => Some(serde_json::from_slice(&patch).map_err(undecodable)?),
     };
-    Ok(Answer { warnings, verdict: Ok(patch) })
+    Ok(Answer { warnings, annotations, verdict: Ok(patch) })
 }
 
 /// Answers in version v1beta1 need not say what they are.

@@ -55,11 +55,17 @@ fn one(hook: &Value, path: &str, causes: &mut Vec<Cause>) {
     known(hook, "reinvocationPolicy", &["IfNeeded", "Never"], path, causes);
     webhook::validate(&hook["clientConfig"], &format!("{path}.clientConfig"), causes);
     let field = format!("{path}.matchConditions");
-    causes.extend(match_conditions::validate(&hook["matchConditions"], &field));
+    causes.extend(match_conditions::validate(&hook["matchConditions"], &field, false));
 }
 
 /// A word out of a few, when there is one.
-fn known(parent: &Value, field: &str, supported: &[&str], path: &str, causes: &mut Vec<Cause>) {
+pub(crate) fn known(
+    parent: &Value,
+    field: &str,
+    supported: &[&str],
+    path: &str,
+    causes: &mut Vec<Cause>,
+) {
     let value = &parent[field];
     if value.as_str().is_some_and(|word| !supported.contains(&word)) {
         causes.push(Cause::not_supported(format!("{path}.{field}"), value, supported));
@@ -104,7 +110,8 @@ fn review_versions(value: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn rule(rule: &Value, path: &str, causes: &mut Vec<Cause>) {
+/// A rule of a webhook, or of a policy.
+pub(crate) fn rule(rule: &Value, path: &str, causes: &mut Vec<Cause>) {
     wildcards(rule, "operations", "operations", path, causes);
     for (index, operation) in items(&rule["operations"]).iter().enumerate() {
         if !OPERATIONS.contains(&str_of(operation)) {

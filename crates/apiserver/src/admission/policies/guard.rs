@@ -1,0 +1,160 @@
+//! Who may write a policy or binding with parameters: only who can read these, since refusals tell
+//! of them.
+
+use std::sync::{Arc, Weak};
+
+use api_meta::object::ObjectExt;
+use api_meta::status::{Cause, Status};
+use serde_json::Value;
+
+use super::{POLICIES, params};
+use crate::admission::webhooks::GROUP;
+use crate::attributes::{Attributes, Authorizer, Decision, GROUP_MASTERS, UserInfo};
+use crate::builtin::fields::str_of;
+use crate::registry::Registry;
+use crate::strategy::Write;
+
+/// Checks writes of policies and bindings.
+pub struct PolicyGuard {
+    authorizer: Arc<dyn Authorizer>,
+    registry: Weak<Registry>,
+}
+
+impl PolicyGuard {
+    pub fn new(authorizer: Arc<dyn Authorizer>, registry: &Arc<Registry>) -> Self {
+        Self { authorizer, registry: Arc::downgrade(registry) }
+    }
+
+    /// Whether a policy may be written: the writer can read all objects of its `paramKind`.
+    ///
+    /// # Errors
+    /// The 422 answer that names `spec.paramKind`.
+    pub(super) fn admit_policy(
+        &self,
+        write: &Write<'_>,
+        policy: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let kind = &policy["spec"]["paramKind"];
+        let unchanged = old.is_some_and(|old| old["spec"]["paramKind"] == *kind);
+        if kind.is_null() || unchanged || write.user.in_group(GROUP_MASTERS) {
+            return Ok(());
+        }
+        let attributes = Attributes {
+            verb: "get".to_owned(),
+            name: "*".to_owned(),
+            namespace: "*".to_owned(),
+            ..self.attributes(write.user, kind).0
+        };
+        if self.allows(&attributes) {
+            return Ok(());
+        }
+        let text = format!(
+            "user {} must have \"get\" permission on all objects of the referenced paramKind \
+             (kind={}, apiVersion={})",
+            shown(write.user),
+            str_of(&kind["kind"]),
+            str_of(&kind["apiVersion"]),
+        );
+        let cause = Cause::forbidden("spec.paramKind", &text);
+        Err(Status::invalid(GROUP, "ValidatingAdmissionPolicy", policy.name(), vec![cause]))
+    }
+
+    /// Whether a binding may be written: the writer can read the parameters that it names.
+    ///
+    /// # Errors
+    /// The 422 answer that names `spec.paramRef`.
+    pub(super) fn admit_binding(
+        &self,
+        write: &Write<'_>,
+        binding: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let spec = &binding["spec"];
+        let reference = &spec["paramRef"];
+        let unchanged = old.is_some_and(|old| {
+            old["spec"]["paramRef"] == *reference && old["spec"]["policyName"] == spec["policyName"]
+        });
+        if reference.is_null() || unchanged || write.user.in_group(GROUP_MASTERS) {
+            return Ok(());
+        }
+        let policy = self.policy(str_of(&spec["policyName"]));
+        let kind = policy.as_ref().map_or(&Value::Null, |policy| &policy["spec"]["paramKind"]);
+        let (attributes, resolved) = self.attributes(write.user, kind);
+        let name = str_of(&reference["name"]);
+        let verb = if name.is_empty() { "list" } else { "get" };
+        let attributes = Attributes {
+            verb: verb.to_owned(),
+            name: name.to_owned(),
+            namespace: str_of(&reference["namespace"]).to_owned(),
+            ..attributes
+        };
+        if self.allows(&attributes) {
+            return Ok(());
+        }
+        let user = shown(write.user);
+        let everything = format!(
+            "user {user} does not have \"{verb}\" permission for all groups, versions and resources"
+        );
+        let determine = "to determine minimum required permissions and";
+        let text = if policy.is_none() {
+            let policy = str_of(&spec["policyName"]);
+            format!("unable to get policy {policy} {determine} {everything}")
+        } else if !kind.is_null() && !resolved {
+            let (api_version, kind) = (str_of(&kind["apiVersion"]), str_of(&kind["kind"]));
+            let kind = format!("&{{{api_version} {kind}}}");
+            format!("unable to resolve paramKind {kind} {determine} {everything}")
+        } else {
+            format!(
+                "user {user} does not have \"{verb}\" permission on the object referenced by \
+                 paramRef"
+            )
+        };
+        let cause = Cause::forbidden("spec.paramRef", &text);
+        let kind = "ValidatingAdmissionPolicyBinding";
+        Err(Status::invalid(GROUP, kind, binding.name(), vec![cause]))
+    }
+
+    fn policy(&self, name: &str) -> Option<Value> {
+        let registry = self.registry.upgrade()?;
+        let resource = registry.find(GROUP, POLICIES)?;
+        let key = resource.key("", name)?;
+        Some(registry.cache(&resource).ok()?.get(&key)?.value())
+    }
+
+    /// What is asked about objects of the kind, and whether its resource is known. Of what is not
+    /// known, everything is asked for.
+    fn attributes(&self, user: &UserInfo, kind: &Value) -> (Attributes, bool) {
+        let (api_version, kind_name) = (str_of(&kind["apiVersion"]), str_of(&kind["kind"]));
+        let catalog = self.registry.upgrade().map(|registry| registry.catalog());
+        let resource = catalog
+            .as_ref()
+            .and_then(|catalog| params::resource_of_kind(catalog, api_version, kind_name).cloned());
+        let (group, version) = match kind.is_null() {
+            true => ("*", "*"),
+            false => api_version.split_once('/').unwrap_or(("", api_version)),
+        };
+        let plural = resource.as_ref().map_or("*", |resource| &resource.plural);
+        let attributes = Attributes {
+            user: user.clone(),
+            is_resource: true,
+            group: group.to_owned(),
+            version: version.to_owned(),
+            resource: plural.to_owned(),
+            ..Attributes::default()
+        };
+        (attributes, resource.is_some())
+    }
+
+    fn allows(&self, attributes: &Attributes) -> bool {
+        matches!(self.authorizer.authorize(attributes), Decision::Allow { .. })
+    }
+}
+
+/// A user as Go prints it.
+fn shown(user: &UserInfo) -> String {
+    let extra = user.extra.iter().map(|(key, values)| format!("{key}:[{}]", values.join(" ")));
+    let extra = extra.collect::<Vec<_>>().join(" ");
+    let groups = user.groups.join(" ");
+    format!("&{{{} {} [{groups}] map[{extra}]}}", user.name, user.uid)
+}

@@ -1,0 +1,91 @@
+//! The parameters that a binding gives to its policy.
+
+use std::sync::Arc;
+
+use api_meta::labels::LabelSelector;
+use serde_json::Value;
+
+use super::policy::{Binding, Rules};
+use crate::builtin::fields::str_of;
+use crate::catalog::Catalog;
+use crate::registry::{ListQuery, Registry};
+use crate::resource::{Backend, Resource};
+
+/// The resource whose objects are of this API version and kind.
+pub(super) fn resource_of_kind<'c>(
+    catalog: &'c Catalog,
+    api_version: &str,
+    kind: &str,
+) -> Option<&'c Arc<Resource>> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let stored = |resource: &&Arc<Resource>| matches!(resource.backend, Backend::Stored { .. });
+    catalog.resources(group, version).filter(stored).find(|resource| resource.kind == kind)
+}
+
+/// `group/version, Kind=kind`.
+pub(super) fn told_kind(api_version: &str, kind: &str) -> String {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    format!("{group}/{version}, Kind={kind}")
+}
+
+/// The parameters for a write in `namespace`: one null where the policy or binding names none, and
+/// nothing at all where there are none and that lets the write pass.
+///
+/// # Errors
+/// They cannot be found out, or their absence refuses the write.
+pub(super) async fn of(
+    registry: &Registry,
+    rules: &Rules,
+    resource: Option<&Resource>,
+    binding: &Binding,
+    namespace: &str,
+) -> Result<Vec<Value>, String> {
+    let reference = &binding.param_ref;
+    let (Some(resource), Some(_)) = (resource, &rules.param_kind) else {
+        return Ok(vec![Value::Null]);
+    };
+    if reference.is_null() {
+        return Ok(vec![Value::Null]);
+    }
+    let wanted = str_of(&reference["namespace"]);
+    let namespace = match (resource.namespaced, wanted, namespace) {
+        (true, "", "") => {
+            let text = "cannot use namespaced paramRef in policy binding that matches \
+                        cluster-scoped resources";
+            return Err(text.to_owned());
+        }
+        (true, "", own) => own,
+        (true, wanted, _) => wanted,
+        (false, "", _) => "",
+        (false, _, _) => {
+            let text = "paramRef.namespace must not be provided for a cluster-scoped `paramKind`";
+            return Err(text.to_owned());
+        }
+    };
+    let found = match str_of(&reference["name"]) {
+        "" => {
+            let mut query = ListQuery::all(namespace);
+            let selector = LabelSelector::from_object(&reference["selector"]);
+            query.labels = selector.map_err(|error| error.to_string())?;
+            let list = registry.list(resource, &query).await;
+            list.map_err(|status| status.message)?.items
+        }
+        name => match registry.get(resource, namespace, name).await {
+            Ok(object) => vec![object],
+            Err(status) if status.code == 404 => Vec::new(),
+            Err(status) => return Err(status.message),
+        },
+    };
+    if found.is_empty() && reference["parameterNotFoundAction"] != "Allow" {
+        let text = "no params found for policy binding with `Deny` parameterNotFoundAction";
+        return Err(text.to_owned());
+    }
+    let mut params = Vec::new();
+    for object in found {
+        let mut object = object.value();
+        let converted = registry.convert(resource, &mut object).await;
+        converted.map_err(|status| status.message)?;
+        params.push(object);
+    }
+    Ok(params)
+}
