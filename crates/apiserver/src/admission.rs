@@ -1,6 +1,6 @@
 //! What stands between a write and the storage beside the rules of its kind.
 //!
-//! [`policies`] judges a write by expressions,
+//! [`policies`] judges a write by expressions, [`limits`] holds it within the bounds of its namespace,
 //! [`webhooks`] asks the servers that the cluster's own objects name. A [`Plugin`] is a set of rules
 //! that the embedding program adds to chosen resources, inside the process: they run after the kind's
 //! own strategy, on create, update and delete; writes of status are not theirs. A program that uses
@@ -10,6 +10,7 @@
 //! prepares and validates an object, [`Registry::review`] once it is ready to be written.
 
 pub mod expressions;
+mod limits;
 pub mod match_conditions;
 pub mod policies;
 pub mod request;
@@ -59,15 +60,23 @@ pub trait Plugin: Send + Sync + 'static {
 }
 
 impl Registry {
+    /// Whether the first stage has anything to do for the write.
+    pub(crate) fn mutates(&self, request: &Request<'_>) -> bool {
+        self.webhooks().is_some() || limits::may_preset(request)
+    }
+
     /// The first stage: lets `object` be changed. Absent on delete.
     pub(crate) async fn mutate(
         &self,
         request: &Request<'_>,
-        object: Option<&mut Value>,
+        mut object: Option<&mut Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
         if request.options.admitted {
             return Ok(());
+        }
+        if let Some(object) = object.as_deref_mut() {
+            limits::preset(self, request, object).await?;
         }
         match self.webhooks() {
             Some(webhooks) => webhooks.mutate(self, request, object, old).await,
@@ -85,6 +94,7 @@ impl Registry {
         if request.options.admitted {
             return Ok(());
         }
+        limits::check(self, request, object, old).await?;
         if let Some(policies) = self.policies() {
             policies.validate(self, request, object, old).await?;
         }

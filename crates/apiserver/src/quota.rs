@@ -9,8 +9,8 @@
 //! [`request`] compares one write with one quota; [`usage`] says how much an object takes, [`scope`]
 //! which objects a quota is about.
 
-mod amounts;
-mod pod;
+pub(crate) mod amounts;
+pub(crate) mod pod;
 mod request;
 mod scope;
 #[cfg(test)]

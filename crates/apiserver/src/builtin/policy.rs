@@ -1,5 +1,6 @@
 //! Limits and priorities: PodDisruptionBudget, ResourceQuota, LimitRange, PriorityClass,
-//! RuntimeClass. They are stored and shown; of them only quotas are enforced, by [`crate::quota`].
+//! RuntimeClass. They are stored and shown; quotas are enforced by [`crate::quota`], limits by
+//! [`crate::admission`].
 
 use api_meta::object::ObjectExt;
 use api_meta::quantity::Quantity;

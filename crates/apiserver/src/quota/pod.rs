@@ -92,7 +92,7 @@ fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
 
 /// The most that runs at once: all containers beside those started before them that stay, or one of
 /// the others that come before. What the pod states as a whole replaces it.
-fn all_containers(spec: &Value, field: &str) -> Amounts {
+pub fn all_containers(spec: &Value, field: &str) -> Amounts {
     let own = |container: &Value| amounts::of(&container["resources"][field]);
     let mut total = Amounts::new();
     for container in items(&spec["containers"]) {

@@ -60,7 +60,7 @@ impl Registry {
             Ownership::new(resource, self.catalog(), "", &options.manager).track(None, &mut object);
         }
         let request = Request::new(&target, Operation::Create, options);
-        if self.webhooks().is_some() {
+        if self.mutates(&request) {
             self.admit_into_namespace(&target).await?;
             self.mutate(&request, Some(&mut object), None).await?;
             check_namespace(&target, &mut object)?;

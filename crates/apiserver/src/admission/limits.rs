@@ -1,0 +1,234 @@
+//! Admission by LimitRanges: containers get the resources that their namespace presets, and pods and
+//! claims outside of its bounds are refused. Texts are those of Kubernetes.
+
+use api_meta::object::ObjectExt;
+use api_meta::quantity::Quantity;
+use api_meta::status::Status;
+use serde_json::{Map, Value};
+
+use super::request::{Operation, Request};
+use crate::builtin::fields::{each, ensure, items, map, str_of};
+use crate::quota::amounts::{self, Amounts};
+use crate::quota::pod::all_containers;
+use crate::registry::{ListQuery, Registry};
+
+/// Tells what of a pod was preset.
+const ANNOTATION: &str = "kubernetes.io/limit-ranger";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bounded {
+    Pod,
+    Claim,
+}
+
+/// What of the write is bounded. Pods cannot change what they ask for, but by a subresource.
+fn bounded(request: &Request<'_>) -> Option<Bounded> {
+    if !request.resource.group.is_empty() || !request.subresource.is_empty() {
+        return None;
+    }
+    match (request.resource.plural.as_str(), request.operation) {
+        ("pods", Operation::Create) => Some(Bounded::Pod),
+        ("persistentvolumeclaims", Operation::Create | Operation::Update) => Some(Bounded::Claim),
+        _ => None,
+    }
+}
+
+/// Whether limits may preset something of the object that is written.
+pub(super) fn may_preset(request: &Request<'_>) -> bool {
+    bounded(request) == Some(Bounded::Pod)
+}
+
+/// Presets what the limits of the namespace say. The caches are brought up to date.
+///
+/// # Errors
+/// The limits cannot be read.
+pub(super) async fn preset(
+    registry: &Registry,
+    request: &Request<'_>,
+    object: &mut Value,
+) -> Result<(), Status> {
+    if may_preset(request) {
+        for range in ranges(registry, request.namespace).await? {
+            preset_pod(&range, object);
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what is outside of the bounds of its namespace.
+///
+/// # Errors
+/// 403 with each bound that it breaks, or the limits cannot be read.
+pub(super) async fn check(
+    registry: &Registry,
+    request: &Request<'_>,
+    object: Option<&Value>,
+    old: Option<&Value>,
+) -> Result<(), Status> {
+    let (Some(bounded), Some(object)) = (bounded(request), object) else { return Ok(()) };
+    if old.is_some_and(|old| old.is_terminating()) {
+        return Ok(());
+    }
+    for range in ranges(registry, request.namespace).await? {
+        let mut problems: Vec<String> = Vec::new();
+        for limit in items(&range["spec"]["limits"]) {
+            let found = match (bounded, str_of(&limit["type"])) {
+                (Bounded::Pod, "Container") => containers(limit, &object["spec"]),
+                (Bounded::Pod, "Pod") => {
+                    let spec = &object["spec"];
+                    let requests = all_containers(spec, "requests");
+                    broken(limit, &requests, &all_containers(spec, "limits"))
+                }
+                (Bounded::Claim, "PersistentVolumeClaim") => claim(limit, object),
+                _ => Vec::new(),
+            };
+            for problem in found {
+                if !problems.contains(&problem) {
+                    problems.push(problem);
+                }
+            }
+        }
+        match problems.as_slice() {
+            [] => {}
+            [one] => return Err(request.forbidden(Some(object), one)),
+            many => {
+                let text = format!("[{}]", many.join(", "));
+                return Err(request.forbidden(Some(object), &text));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn ranges(registry: &Registry, namespace: &str) -> Result<Vec<Value>, Status> {
+    let Some(ranges) = registry.find("", "limitranges") else { return Ok(Vec::new()) };
+    let list = registry.list(&ranges, &ListQuery::all(namespace)).await?;
+    Ok(list.items.iter().map(|range| range.value()).collect())
+}
+
+fn preset_pod(range: &Value, pod: &mut Value) {
+    let (mut requests, mut limits) = (Map::new(), Map::new());
+    for limit in items(&range["spec"]["limits"]).iter().filter(|one| one["type"] == "Container") {
+        let entries = |field: &str| limit[field].as_object().cloned().unwrap_or_default();
+        requests.extend(entries("defaultRequest"));
+        limits.extend(entries("default"));
+    }
+    let mut told = Vec::new();
+    let Some(spec) = pod.get_mut("spec").and_then(map) else { return };
+    for (field, what) in [("containers", "container"), ("initContainers", "init container")] {
+        each(spec, field, |container| {
+            let name = container.get("name").map(str_of).unwrap_or_default().to_owned();
+            let Some(resources) = ensure(container, "resources") else { return };
+            let kinds = [("limits", "limit", &limits), ("requests", "request", &requests)];
+            let mut set = Vec::new();
+            for (field, kind, presets) in kinds {
+                let names = fill(resources, field, presets);
+                if !names.is_empty() {
+                    set.push(format!("{} {kind} for {what} {name}", names.join(", ")));
+                }
+            }
+            // Requests are told of first.
+            told.extend(set.into_iter().rev());
+        });
+    }
+    if !told.is_empty() {
+        let text = format!("LimitRanger plugin set: {}", told.join("; "));
+        pod["metadata"]["annotations"][ANNOTATION] = text.into();
+    }
+}
+
+/// Fills what is absent; the names of what was filled.
+fn fill(
+    resources: &mut Map<String, Value>,
+    field: &str,
+    presets: &Map<String, Value>,
+) -> Vec<String> {
+    let absent = |name: &&String| resources.get(field).is_none_or(|have| have[*name].is_null());
+    let names: Vec<String> = presets.keys().filter(absent).cloned().collect();
+    if names.is_empty() {
+        return names;
+    }
+    if let Some(have) = ensure(resources, field) {
+        for name in &names {
+            have.insert(name.clone(), presets[name].clone());
+        }
+    }
+    names
+}
+
+fn containers(limit: &Value, spec: &Value) -> Vec<String> {
+    let all = ["containers", "initContainers"].into_iter().flat_map(|field| items(&spec[field]));
+    let problems = all.flat_map(|container| {
+        let resources = &container["resources"];
+        let (requests, limits) =
+            (amounts::of(&resources["requests"]), amounts::of(&resources["limits"]));
+        broken(limit, &requests, &limits)
+    });
+    problems.collect()
+}
+
+/// The bounds that these requests and limits break.
+fn broken(limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
+    let kind = str_of(&limit["type"]);
+    let mut problems = Vec::new();
+    for (name, bound) in &amounts::of(&limit["min"]) {
+        let usage = format!("minimum {name} usage per {kind} is {bound}");
+        problems.extend(match (requests.get(name), limits.get(name)) {
+            (None, _) => Some(format!("{usage}.  No request is specified")),
+            (Some(request), _) if request < bound => {
+                Some(format!("{usage}, but request is {request}"))
+            }
+            (_, Some(limit)) if limit < bound => Some(format!("{usage}, but limit is {limit}")),
+            _ => None,
+        });
+    }
+    for (name, bound) in &amounts::of(&limit["max"]) {
+        let usage = format!("maximum {name} usage per {kind} is {bound}");
+        problems.extend(match (requests.get(name), limits.get(name)) {
+            (_, None) => Some(format!("{usage}.  No limit is specified")),
+            (_, Some(limit)) if limit > bound => Some(format!("{usage}, but limit is {limit}")),
+            (Some(request), _) if request > bound => {
+                Some(format!("{usage}, but request is {request}"))
+            }
+            _ => None,
+        });
+    }
+    for (name, bound) in &amounts::of(&limit["maxLimitRequestRatio"]) {
+        let usage = format!("{name} max limit to request ratio per {kind} is {bound}");
+        let positive = |amounts: &Amounts| {
+            amounts.get(name).filter(|amount| !amounts::is_zero(amount)).map(Quantity::to_f64)
+        };
+        problems.extend(match (positive(requests), positive(limits)) {
+            (None, _) => Some(format!("{usage}, but no request is specified or request is 0")),
+            (_, None) => Some(format!("{usage}, but no limit is specified or limit is 0")),
+            (Some(request), Some(limit)) if limit / request > bound.to_f64() => {
+                Some(format!("{usage}, but provided ratio is {:.6}", limit / request))
+            }
+            _ => None,
+        });
+    }
+    problems
+}
+
+/// Of claims only requests are bounded.
+fn claim(limit: &Value, object: &Value) -> Vec<String> {
+    let kind = str_of(&limit["type"]);
+    let requests = amounts::of(&object["spec"]["resources"]["requests"]);
+    let mut problems = Vec::new();
+    let bounds = [("min", "minimum"), ("max", "maximum")];
+    for (field, what) in bounds {
+        for (name, bound) in &amounts::of(&limit[field]) {
+            let usage = format!("{what} {name} usage per {kind} is {bound}");
+            match requests.get(name) {
+                None => problems.push(format!("{usage}.  No request is specified")),
+                Some(request)
+                    if field == "min" && request < bound || field == "max" && request > bound =>
+                {
+                    problems.push(format!("{usage}, but request is {request}"));
+                }
+                _ => {}
+            }
+        }
+    }
+    problems
+}
