@@ -1,5 +1,5 @@
-//! Admission webhooks: a real HTTPS server is asked by this API server, and by a real kube-apiserver
-//! in the same way where the answers are compared.
+//! Admission by webhooks, policies and limits: a real HTTPS server is asked by this API server, and
+//! by a real kube-apiserver in the same way where the answers are compared.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,10 +13,20 @@ mod conversion;
 mod faults;
 #[path = "webhooks/hook_server.rs"]
 mod hook_server;
+#[path = "webhooks/limits.rs"]
+mod limits;
 #[path = "webhooks/matching.rs"]
 mod matching;
+#[path = "webhooks/policies.rs"]
+mod policies;
+#[path = "webhooks/policy_cases.rs"]
+mod policy_cases;
+#[path = "webhooks/policy_faults.rs"]
+mod policy_faults;
 #[path = "webhooks/requests.rs"]
 mod requests;
+#[path = "webhooks/rows.rs"]
+mod rows;
 #[path = "webhooks/side.rs"]
 mod side;
 #[path = "webhooks/verdicts.rs"]
@@ -26,6 +36,7 @@ mod wait;
 
 use faults::Servers;
 use hook_server::HookServer;
+use serde_json::json;
 use side::Side;
 
 const KINDS: [&str; 2] = ["Mutating", "Validating"];
@@ -102,4 +113,53 @@ async fn answers_and_questions_are_those_of_a_real_api_server() {
     verdicts::compare(&found, &matching::service(&real, &servers.hooks).await);
     let found = matching::run(&own, &servers.hooks).await;
     verdicts::compare(&found, &matching::run(&real, &servers.hooks).await);
+    verdicts::compare(&limits::run(&own).await, &limits::run(&real).await);
+    rows::compare(&own, &real).await;
+    policies::compare(&own, &real).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_of_a_namespace_preset_and_bound_what_pods_ask_for() {
+    limits::check(&limits::run(&Side::own().await).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scales_are_applied_and_stored_versions_follow_their_definition() {
+    rows::check(&rows::run(&Side::own().await).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn policies_judge_writes_by_their_expressions() {
+    policies::check(&policies::run(&Side::own().await).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_status_of_a_policy_tells_what_its_expressions_get_wrong() {
+    let told = policies::types(&Side::own().await).await;
+    assert_eq!(told[0], json!(["types-right", {"observedGeneration": 1, "typeChecking": {}}]));
+    let warnings = &told[1][1]["typeChecking"]["expressionWarnings"];
+    assert_eq!(warnings[0]["fieldRef"], "spec.validations[0].expression");
+    let text = warnings[0]["warning"].as_str().unwrap();
+    let begin = "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'nothing'\n";
+    assert!(text.starts_with(begin), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_passes_a_policy_that_cannot_be_asked() {
+    policy_faults::run(&Side::own().await, &servers().await.hooks).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_policy_or_webhook_holds_within_a_second() {
+    policy_faults::soon(&Side::own().await, &servers().await.hooks).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_with_side_effects_refuses_dry_runs() {
+    faults::side_effects(&servers().await.hooks).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_admission_says_to_the_audit_log_goes_with_the_request() {
+    policies::annotations(Side::own().await, &servers().await.hooks).await;
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::hook_server::HookServer;
-use super::side::{Answer, MAPS, Side, case, map};
+use super::side::{Answer, MAPS, Side, case, configuration, configurations, map};
 
 /// Answers that are none: these calls have failed, and `Ignore` passes them over.
 const FAILED_CALLS: &[&str] = &[
@@ -102,4 +102,40 @@ pub async fn run(side: &Side, servers: &Servers, kind: &str) -> Outcomes {
     side.deconfigure(kind, "faults").await;
     side.make("DELETE", &format!("{MAPS}?labelSelector=case"), Value::Null).await;
     outcomes
+}
+
+/// Webhooks with side effects can be configured no more, but may be stored from before.
+pub async fn side_effects(hooks: &HookServer) {
+    let mut hook = case("effects", hooks.client("/own/allow"), "Fail");
+    hook["sideEffects"] = "Some".into();
+    let refused = configuration("Validating", "refused", vec![hook.clone()]);
+    hook["namespaceSelector"] = json!({});
+    let mut stored = configuration("Validating", "old", vec![hook]);
+    stored["metadata"] = json!({"name": "old", "uid": "6b1d7a3c-7a53-4a3b-8d7e-0c6c6f0f7a11",
+        "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1});
+    let key = "/registry/validatingwebhookconfigurations/old";
+    let side = Side::own_with(&[(key, stored)]).await;
+    let answer = side.send("POST", &configurations("Validating"), refused).await;
+    assert_eq!(answer.code, 422, "{}", answer.body);
+
+    let dry = format!("{MAPS}?dryRun=All");
+    let answer = side.send("POST", &dry, map("effects", "effects")).await;
+    let text = "admission webhook \"effects.case.example\" does not support dry run";
+    assert_eq!((answer.code, answer.message()), (400, text));
+    assert_eq!(side.send("POST", &dry, map("other", "other")).await.code, 201);
+    assert!(hooks.take("/own/").is_empty(), "nobody was asked");
+    assert_eq!(side.send("POST", MAPS, map("effects", "effects")).await.code, 201);
+    assert_eq!(hooks.take("/own/").len(), 1);
+    for method in ["PATCH", "DELETE"] {
+        let path = format!("{MAPS}/effects?dryRun=All");
+        let body = if method == "PATCH" { json!({"data": {"a": "b"}}) } else { Value::Null };
+        let answer = side.send(method, &path, body).await;
+        assert_eq!((answer.code, answer.message()), (400, text), "{method}");
+    }
+
+    let mut aware = case("aware", hooks.client("/own/deny"), "Fail");
+    aware["sideEffects"] = "NoneOnDryRun".into();
+    side.configure(hooks, "Validating", "aware", vec![aware]).await;
+    let answer = side.send("POST", &dry, map("aware", "aware")).await;
+    assert!(answer.message().contains("denied the request"), "{}", answer.body);
 }

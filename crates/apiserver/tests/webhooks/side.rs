@@ -1,9 +1,10 @@
 //! An API server to send the same requests to: this one, or a real one.
 
-use std::sync::Arc;
+use std::sync::Mutex;
 
 use apiserver::assembly::{Assembly, Controllers, Profile, Running};
 use apiserver::attributes::GROUP_MASTERS;
+use apiserver::registry::Annotations;
 use apiserver::service_accounts::SigningKey;
 use apiserver::{ApiServer, UserInfo};
 use http::{Method, Request};
@@ -13,6 +14,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
+use storage::{Expect, Storage};
 use testbed::{Program, RealCluster};
 
 use super::hook_server::HookServer;
@@ -24,12 +26,14 @@ pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub struct Side {
     /// First segment of the paths that this side's webhooks are called at.
     pub name: &'static str,
+    /// Where this side's admission leaves what it says to the audit log, if that is asked for.
+    pub annotations: Option<Annotations>,
     server: Server,
 }
 
 enum Server {
     Own { server: ApiServer, _running: Box<Running>, _folder: tempfile::TempDir },
-    Real { client: Client, _cluster: Arc<RealCluster> },
+    Real { client: Client, cluster: Box<Mutex<RealCluster>> },
 }
 
 #[derive(Clone, Debug)]
@@ -47,8 +51,17 @@ impl Answer {
 
 impl Side {
     pub async fn own() -> Self {
+        Self::own_with(&[]).await
+    }
+
+    /// With objects that came into its storage before, by their keys.
+    pub async fn own_with(stored: &[(&str, Value)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
+        for (key, object) in stored {
+            let bytes = object.to_string().into();
+            storage.put(key, bytes, Expect::Absent, None).await.unwrap();
+        }
         let running = Assembly {
             storage,
             profile: Profile::Full,
@@ -65,7 +78,8 @@ impl Side {
         };
         let running = Box::new(running.start().await.unwrap());
         let server = running.server.clone();
-        Self { name: "own", server: Server::Own { server, _running: running, _folder: folder } }
+        let server = Server::Own { server, _running: running, _folder: folder };
+        Self { name: "own", annotations: None, server }
     }
 
     pub async fn real() -> Self {
@@ -82,23 +96,49 @@ impl Side {
         let options = KubeConfigOptions::default();
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
         let client = Client::try_from(config).unwrap();
-        Self { name: "real", server: Server::Real { client, _cluster: Arc::new(cluster) } }
+        let server = Server::Real { client, cluster: Box::new(Mutex::new(cluster)) };
+        Self { name: "real", annotations: None, server }
+    }
+
+    /// Runs the controllers that stand beside the real server. Here they are inside.
+    pub fn start_controllers(&self) {
+        if let Server::Real { cluster, .. } = &self.server {
+            let mut cluster = cluster.lock().unwrap();
+            tokio::task::block_in_place(|| cluster.revive(Program::KubeControllerManager)).unwrap();
+        }
     }
 
     pub async fn send(&self, method: &str, path: &str, body: Value) -> Answer {
-        let method = Method::from_bytes(method.as_bytes()).unwrap();
         let media = match method {
-            Method::PATCH => "application/merge-patch+json",
+            "PATCH" => "application/merge-patch+json",
             _ => "application/json",
         };
+        self.send_with(method, path, body, &[("content-type", media)]).await
+    }
+
+    /// As `user`, who is in no group of his own.
+    pub async fn send_as(&self, user: &str, method: &str, path: &str, body: Value) -> Answer {
+        let headers = [("content-type", "application/json"), ("impersonate-user", user)];
+        self.send_with(method, path, body, &headers).await
+    }
+
+    pub async fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        body: Value,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let method = Method::from_bytes(method.as_bytes()).unwrap();
         let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", media)
-            .header("accept", "application/json")
-            .body(Body::from(bytes))
-            .unwrap();
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers.iter().chain(&[("accept", "application/json")]) {
+            request = request.header(*name, *value);
+        }
+        let mut request = request.body(Body::from(bytes)).unwrap();
+        if let Some(annotations) = &self.annotations {
+            request.extensions_mut().insert(annotations.clone());
+        }
         let (parts, bytes) = match &self.server {
             Server::Own { server, .. } => {
                 let admin = UserInfo::new("admin", &[GROUP_MASTERS, "system:authenticated"]);

@@ -1,0 +1,332 @@
+//! ValidatingAdmissionPolicies: the same policies and requests bring the same verdicts, texts and
+//! codes from both servers.
+
+use apiserver::registry::Annotations;
+use serde_json::{Value, json};
+
+use super::hook_server::HookServer;
+use super::policy_cases::{
+    Case, MAPS, NAMESPACE, READER, bad_bindings, bad_policies, cases, constraints,
+};
+use super::side::{Answer, CONFIGURATIONS, Side, webhook};
+use super::wait;
+
+type Outcomes = Vec<(String, Answer)>;
+
+pub fn policies() -> String {
+    format!("{CONFIGURATIONS}/validatingadmissionpolicies")
+}
+
+pub fn bindings() -> String {
+    format!("{CONFIGURATIONS}/validatingadmissionpolicybindings")
+}
+
+pub fn named(name: &str, spec: Value) -> Value {
+    json!({"metadata": {"name": name}, "spec": spec})
+}
+
+fn map(case: &str, value: &str) -> Value {
+    json!({"metadata": {"name": format!("{case}-{value}"), "labels": {"case": case}},
+        "data": {"key": value}})
+}
+
+/// Creates policies with their bindings, and waits until they are in force.
+async fn enact(side: &Side, cases: &[Case]) {
+    for case in cases {
+        side.make("POST", &policies(), named(case.name, case.policy.clone())).await;
+    }
+    for case in cases {
+        side.make("POST", &bindings(), named(case.name, case.binding.clone())).await;
+    }
+    let marker = json!({"matchConstraints": constraints("marker"),
+        "validations": [{"expression": "false"}]});
+    side.make("POST", &policies(), named("marker", marker)).await;
+    let bound = json!({"policyName": "marker", "validationActions": ["Deny"]});
+    side.make("POST", &bindings(), named("marker", bound)).await;
+    wait::until("the policies are in force", async || {
+        side.send("POST", &format!("{MAPS}?dryRun=All"), map("marker", "x")).await.code == 422
+    })
+    .await;
+}
+
+/// What the cases stand on: a namespace, parameters, and somebody with few rights.
+async fn prepare(side: &Side) {
+    let namespace = json!({"metadata": {"name": NAMESPACE, "labels": {"env": "prod"}}});
+    side.make("POST", "/api/v1/namespaces", namespace).await;
+    for name in ["limits", "others"] {
+        let allowed = if name == "limits" { "allowed" } else { "other" };
+        let map = json!({"metadata": {"name": name, "labels": {"limits": "yes"}},
+            "data": {"allowed": allowed}});
+        side.make("POST", "/api/v1/namespaces/default/configmaps", map).await;
+    }
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let role = json!({"metadata": {"name": READER}, "rules": [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+        {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["*"]}]});
+    side.make("POST", &format!("{rbac}/clusterroles"), role).await;
+    let binding = json!({"metadata": {"name": READER},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": READER},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": READER}]});
+    side.make("POST", &format!("{rbac}/clusterrolebindings"), binding).await;
+}
+
+/// All cases: each value is written as an administrator, who then changes and deletes what came of
+/// it, and as somebody else.
+pub async fn run(side: &Side) -> Outcomes {
+    prepare(side).await;
+    let cases = cases();
+    enact(side, &cases).await;
+    let mut outcomes = Vec::new();
+    for case in &cases {
+        for value in case.values {
+            let name = case.name;
+            let path = format!("{MAPS}/{name}-{value}");
+            let mut tell = |what: &str, answer| {
+                outcomes.push((format!("{name} {value}: {what}"), plain(answer)));
+            };
+            let body = map(name, value);
+            tell("as reader", {
+                let path = format!("{MAPS}?dryRun=All");
+                side.send_as(READER, "POST", &path, body.clone()).await
+            });
+            let created = side.send("POST", MAPS, body).await;
+            let is_there = created.code == 201;
+            tell("create", created);
+            if is_there {
+                let patch = json!({"data": {"key": "changed"}});
+                tell("patch", side.send("PATCH", &path, patch).await);
+                tell("delete", side.send("DELETE", &path, Value::Null).await);
+            }
+        }
+    }
+    outcomes
+}
+
+/// Without what is given to each object anew.
+fn plain(mut answer: Answer) -> Answer {
+    if answer.code < 300 {
+        answer.body = answer.body["data"].clone();
+    }
+    answer
+}
+
+/// What must hold without a real server to compare with.
+pub fn check(outcomes: &Outcomes) {
+    let of = |case: &str| {
+        let found = outcomes.iter().find(|(name, _)| name == case);
+        &found.unwrap_or_else(|| panic!("no {case}")).1
+    };
+    let refused = of("plain bad: create");
+    assert_eq!(refused.code, 422);
+    let text = "ValidatingAdmissionPolicy 'plain' with binding 'plain' denied request: failed \
+                expression: object.data.key == 'good'";
+    let whole = format!("configmaps \"plain-bad\" is forbidden: {text}");
+    assert_eq!(refused.message(), whole);
+    assert_eq!(refused.body["details"]["causes"], json!([{"message": text}]));
+    assert_eq!(of("plain good: create").code, 201);
+    assert_eq!(of("reason bad: create").body["reason"], "Forbidden");
+    assert_eq!(of("conditions skip: create").code, 201);
+    assert_eq!(of("warned bad: create").code, 201);
+    assert_eq!(of("warned bad: create").warnings.len(), 2);
+    assert_eq!(of("authorizer x: create").code, 201);
+    assert!(of("authorizer x: as reader").message().ends_with("may not: reader"));
+    assert!(of("budget x: as reader").message().contains("out of cost budget"));
+}
+
+/// Verdicts, refusals of policies and bindings, and what of them is stored, from both servers.
+pub async fn compare(own: &Side, real: &Side) {
+    let (found, wanted) = (run(own).await, run(real).await);
+    let mut differing = Vec::new();
+    assert_eq!(
+        found.iter().map(|(case, _)| case).collect::<Vec<_>>(),
+        wanted.iter().map(|(case, _)| case).collect::<Vec<_>>()
+    );
+    for ((case, found), (_, wanted)) in found.iter().zip(&wanted) {
+        let told = |answer: &Answer| json!([answer.code, answer.body, answer.warnings]);
+        if told(found) != told(wanted) {
+            differing.push(format!("{case}:\n  {}\n  {}", told(found), told(wanted)));
+        }
+    }
+    let refused = [(policies(), bad_policies()), (bindings(), bad_bindings())];
+    for (path, specs) in refused {
+        for spec in specs {
+            let answers =
+                [own, real].map(|side| side.send("POST", &path, named("bad", spec.clone())));
+            let [found, wanted] = answers;
+            let (found, wanted) = (found.await, wanted.await);
+            assert!(wanted.code >= 400, "{spec}: {}", wanted.body);
+            if (found.code, &found.body) != (wanted.code, &wanted.body) {
+                differing.push(format!("{spec}:\n  {}\n  {}", found.body, wanted.body));
+            }
+        }
+    }
+    differing.extend(written(own, real).await);
+    real.start_controllers();
+    let (found, wanted) = (types(own).await, types(real).await);
+    if found != wanted {
+        differing.push(format!("types:\n  {found}\n  {wanted}"));
+    }
+    assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
+
+/// What is stored and shown of the policies, and who may write them.
+async fn written(own: &Side, real: &Side) -> Vec<String> {
+    let mut differing = Vec::new();
+    let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1"), ("content-type", "x")];
+    for case in cases() {
+        for path in [policies(), bindings()] {
+            let path = format!("{path}/{}", case.name);
+            let mut seen = Vec::new();
+            for side in [own, real] {
+                let object = side.make("GET", &path, Value::Null).await;
+                let row = side.send_with("GET", &path, Value::Null, &table[..1]).await;
+                let cells = row.body["rows"][0]["cells"].as_array().cloned().unwrap_or_default();
+                let cells = cells.split_last().map(|(_age, rest)| rest.to_vec());
+                let generation = &object["metadata"]["generation"];
+                seen.push(json!([object["spec"], generation, cells]));
+            }
+            if seen[0] != seen[1] {
+                differing.push(format!("{path}:\n  {}\n  {}", seen[0], seen[1]));
+            }
+        }
+    }
+    let kind = |kind: &str| {
+        json!({"matchConstraints": constraints("x"), "validations": [{"expression": "true"}],
+            "paramKind": {"apiVersion": "v1", "kind": kind}})
+    };
+    let reference = |policy: &str| {
+        json!({"policyName": policy, "validationActions": ["Deny"],
+            "paramRef": {"name": "x", "namespace": "default", "parameterNotFoundAction": "Deny"}})
+    };
+    let writes = [
+        (policies(), kind("Secret")),
+        (policies(), kind("Unheard")),
+        (bindings(), reference("params")),
+        (bindings(), reference("nowhere")),
+        (bindings(), reference("params-unknown")),
+    ];
+    for (path, spec) in writes {
+        let mut answers = Vec::new();
+        for side in [own, real] {
+            let path = format!("{path}?dryRun=All");
+            answers.push(side.send_as(READER, "POST", &path, named("guarded", spec.clone())).await);
+        }
+        assert_eq!(answers[1].code, 422, "{}", answers[1].body);
+        if answers[0].body != answers[1].body {
+            differing.push(format!("{spec}:\n  {}\n  {}", answers[0].body, answers[1].body));
+        }
+    }
+    differing
+}
+
+/// What the status says of expressions about kinds.
+pub async fn types(side: &Side) -> Value {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "count": {"type": "integer"}, "open": {"type": "object",
+            "x-kubernetes-preserve-unknown-fields": true}}}}});
+    let definition = json!({
+        "metadata": {"name": "typeds.types.example"},
+        "spec": {"group": "types.example", "scope": "Namespaced",
+            "names": {"plural": "typeds", "kind": "Typed"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": schema}}]},
+    });
+    side.make("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
+    wait::until("the kind is served", async || {
+        let path = "/apis/types.example/v1/namespaces/default/typeds";
+        side.send("GET", path, Value::Null).await.code == 200
+    })
+    .await;
+    let about = |group: &str, resources: &[&str], checks: Value| {
+        json!({"validations": checks, "matchConstraints": {"resourceRules": [
+            {"apiGroups": [group], "apiVersions": ["v1"], "operations": ["*"],
+                "resources": resources}]}})
+    };
+    let mut with_params = about(
+        "",
+        &["configmaps"],
+        json!([
+        {"expression": "params.data.x == 'a' && params.nothing == 1"}]),
+    );
+    with_params["paramKind"] = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+    with_params["variables"] = json!([{"name": "count", "expression": "object.data.size()"}]);
+    let policies_of = [
+        (
+            "right",
+            about(
+                "apps",
+                &["deployments"],
+                json!([
+            {"expression": "object.spec.replicas > 1 && object.metadata.labels['a'] == 'b'",
+                "messageExpression": "string(object.spec.template.spec.containers[0].name)"}]),
+            ),
+        ),
+        (
+            "wrong",
+            about(
+                "apps",
+                &["deployments", "statefulsets"],
+                json!([
+            {"expression": "object.spec.nothing > 1"},
+            {"expression": "object.spec.replicas > 'x'", "messageExpression": "string(object.spec.replicas.nothing)"}]),
+            ),
+        ),
+        ("any", about("*", &["*"], json!([{"expression": "object.nothing == 1"}]))),
+        ("params", with_params),
+        (
+            "custom",
+            about(
+                "types.example",
+                &["typeds"],
+                json!([
+            {"expression": "object.spec.count > 1 && object.spec.nothing == 1"},
+            {"expression": "object.spec.count == 'x' || object.metadata.name == ''"}]),
+            ),
+        ),
+    ];
+    let mut told = Vec::new();
+    for (name, spec) in policies_of {
+        let name = format!("types-{name}");
+        side.make("POST", &policies(), named(&name, spec)).await;
+        let path = format!("{}/{name}", policies());
+        let mut status = Value::Null;
+        wait::until("the status is written", async || {
+            status = side.make("GET", &path, Value::Null).await["status"].clone();
+            status["observedGeneration"] == 1
+        })
+        .await;
+        told.push(json!([name, status]));
+    }
+    Value::Array(told)
+}
+
+/// Annotations are gathered where whoever records requests looks for them.
+pub async fn annotations(mut side: Side, hooks: &HookServer) {
+    prepare(&side).await;
+    let cases = cases().into_iter().filter(|case| ["annotated", "recorded"].contains(&case.name));
+    enact(&side, &cases.collect::<Vec<_>>()).await;
+    let mut hook = webhook("noted.case.example", side.client(hooks, "annotate"), "Fail");
+    hook["objectSelector"] = json!({"matchLabels": {"case": "noted"}});
+    side.configure(hooks, "Validating", "noted", vec![hook]).await;
+    for (case, key, value) in [
+        ("noted", "noted.case.example/why", "because"),
+        ("annotated", "annotated/value", "key is x"),
+        ("recorded", "validation.policy.admission.k8s.io/validation_failure", ""),
+    ] {
+        let gathered = Annotations::default();
+        side.annotations = Some(gathered.clone());
+        assert_eq!(side.send("POST", MAPS, map(case, "x")).await.code, 201);
+        let gathered = gathered.get();
+        assert_eq!(gathered.len(), 1, "{gathered:?}");
+        let found = &gathered[key];
+        if value.is_empty() {
+            let failures: Value = serde_json::from_str(found).unwrap();
+            let wanted = json!([{"message": "failed expression: object.data.key == 'good'",
+                "policy": "recorded", "binding": "recorded", "expressionIndex": 0,
+                "validationActions": ["Audit"]}]);
+            assert_eq!(failures, wanted);
+        } else {
+            assert_eq!(found, value);
+        }
+    }
+}
