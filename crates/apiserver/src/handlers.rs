@@ -20,8 +20,6 @@ use crate::request::{Query, RequestInfo};
 use crate::resource::{Backend, Resource, Subresource};
 use crate::server::Inbound;
 
-pub(crate) use write::add_warnings;
-
 /// Everything a handler needs.
 pub struct Context<'a> {
     pub registry: &'a Arc<Registry>,

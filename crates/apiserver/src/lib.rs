@@ -34,6 +34,7 @@ pub mod server;
 pub mod service_accounts;
 pub mod stored;
 pub mod strategy;
+mod warnings;
 pub mod webhook;
 
 pub use attributes::{Attributes, Authenticator, Authorizer, Decision, UserInfo};

@@ -32,6 +32,7 @@ use crate::health;
 use crate::impersonation::{ImpersonatedBy, impersonate};
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo};
+use crate::warnings;
 
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -250,7 +251,7 @@ impl ApiServer {
         let Some(warning) = resource.strategy.deprecation() else { return answer };
         let form = negotiate::refusal(&parts.headers);
         let mut response = answer.unwrap_or_else(|status| respond::refusal(form, &status));
-        handlers::add_warnings(&mut response, &[warning.to_owned()]);
+        warnings::add(response.headers_mut(), &[warning.to_owned()]);
         Ok(response)
     }
 

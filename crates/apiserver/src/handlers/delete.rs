@@ -9,6 +9,7 @@ use crate::body::negotiate::{Accepted, Offer};
 use crate::body::respond::{self, Body};
 use crate::registry::{DeleteOptions, Deleted, Propagation, Target};
 use crate::server::Inbound;
+use crate::warnings;
 
 /// What a delete's body is, whatever it deletes. It has a protobuf form, and clients of metadata use it.
 const OPTIONS: (&str, &str) = ("v1", "DeleteOptions");
@@ -20,7 +21,7 @@ pub async fn one(context: &Context<'_>, body: Inbound) -> Result<Response<Body>,
     let target = write::target(context);
     let deleted = context.registry.delete(&target, &delete, &options).await?;
     let mut response = answer(context, deleted, accepted).await?;
-    write::add_warnings(&mut response, &options.warnings.take());
+    warnings::add(response.headers_mut(), &options.warnings.take());
     Ok(response)
 }
 
@@ -77,7 +78,7 @@ pub async fn collection(context: &Context<'_>, body: Inbound) -> Result<Response
     let metadata = present::list_metadata(&context.resource, &list);
     let value = present::value_list(&context.resource, items, metadata);
     let mut response = respond::value(StatusCode::OK, accepted, &value);
-    write::add_warnings(&mut response, &options.warnings.take());
+    warnings::add(response.headers_mut(), &options.warnings.take());
     Ok(response)
 }
 

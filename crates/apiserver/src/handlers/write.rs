@@ -5,8 +5,7 @@ use std::sync::Arc;
 use api_meta::object::ObjectExt;
 use api_meta::patch::{self, PatchError};
 use api_meta::status::{Cause, Status};
-use http::header::WARNING;
-use http::{HeaderValue, Response, StatusCode};
+use http::{Response, StatusCode};
 use serde_json::Value;
 
 use super::{Context, options, present};
@@ -18,13 +17,10 @@ use crate::registry::{FieldValidation, Target, WriteOptions, Written};
 use crate::resource::{Call, Endpoint, SubresourceHandler};
 use crate::server::{Inbound, authorize};
 use crate::strategy::{Operation, Strategy};
+use crate::warnings;
 
-/// Longest single warning once there are many.
-const WARNING_LENGTH_MAX: usize = 256;
 /// How often an apply to a computed subresource is tried again.
 const APPLY_RETRIES_MAX: usize = 5;
-/// Warnings in one answer.
-const WARNINGS_MAX: usize = 32;
 
 const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -310,7 +306,7 @@ fn answer_of_endpoint(
 ) -> Response<Body> {
     let code = StatusCode::from_u16(code).expect("endpoints answer with HTTP codes");
     let mut response = respond::value(code, accepted, &value);
-    add_warnings(&mut response, &options.warnings.take());
+    warnings::add(response.headers_mut(), &options.warnings.take());
     response
 }
 
@@ -380,24 +376,8 @@ async fn answer(
     let code = if written.created { StatusCode::CREATED } else { StatusCode::OK };
     let object = context.registry.serve_one(&context.resource, written.object.clone()).await?;
     let mut response = present::object(&context.resource, &object, code, accepted, context.query)?;
-    add_warnings(&mut response, &written.warnings);
+    warnings::add(response.headers_mut(), &written.warnings);
     Ok(response)
-}
-
-/// One `Warning` header for each different text.
-pub fn add_warnings(response: &mut Response<Body>, warnings: &[String]) {
-    let mut seen = std::collections::BTreeSet::new();
-    for warning in warnings.iter().filter(|text| seen.insert(*text)).take(WARNINGS_MAX) {
-        let text: String = warning
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(WARNING_LENGTH_MAX)
-            .flat_map(|c| if matches!(c, '"' | '\\') { vec!['\\', c] } else { vec![c] })
-            .collect();
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
-            response.headers_mut().append(WARNING, value);
-        }
-    }
 }
 
 /// Options as the server's own writes have them, on behalf of the caller.
