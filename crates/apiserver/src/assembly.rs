@@ -15,6 +15,7 @@ use crate::admission::policies::{self, kinds::PolicyGuard};
 use crate::admission::webhooks;
 use crate::aggregation::{self, FrontProxy};
 use crate::attributes::Authenticator;
+use crate::audit::{Audit, AuditSettings};
 use crate::authentication::{
     BearerAuthenticator, BootstrapTokens, CertificateVerifier, TokenAuthenticator, TokenChain,
     UnionAuthenticator, X509Authenticator,
@@ -22,13 +23,14 @@ use crate::authentication::{
 use crate::authorization::bootstrap::{cluster_policy, management_policy};
 use crate::authorization::{EscalationGuard, RbacAuthorizer, follow, rbac_resources};
 use crate::documents::{KEYS_PATH, OpenIdDocuments};
+use crate::flow_control::FlowControl;
 use crate::reviews::{ReviewSources, review_resources};
-use crate::server::{ApiServer, Parts};
+use crate::server::{ApiServer, Operations, Parts};
 use crate::service_accounts::keys::openid_configuration;
 use crate::service_accounts::{
     ServiceAccountTokens, SigningKey, TokenRequests, VerifyKeys, legacy,
 };
-use crate::{Registry, builtin, controllers, custom};
+use crate::{Registry, builtin, controllers, custom, flow_control};
 
 /// The version of Kubernetes that the server answers as.
 pub const GIT_VERSION: &str = "v1.36.3";
@@ -89,6 +91,8 @@ pub enum AssemblyError {
     Key(String),
     #[error("the client authorities cannot be used: {0}")]
     Authorities(String),
+    #[error("cannot open the audit log: {0}")]
+    Audit(std::io::Error),
     #[error("cannot write what every server starts with: {0}")]
     Bootstrap(#[from] Status),
 }
@@ -96,6 +100,7 @@ pub enum AssemblyError {
 /// A server and the tasks that run beside it, which end when this is dropped.
 pub struct Running {
     pub server: ApiServer,
+    _flow_control: flow_control::follow::FlowControlFollower,
     _rbac: follow::RbacFollower,
     _webhooks: webhooks::follow::WebhookFollower,
     _policies: policies::follow::PolicyFollower,
@@ -107,6 +112,14 @@ pub struct Running {
 impl Assembly {
     /// Serves stored definitions, roles and namespaces when it returns. Not yet marked ready.
     pub async fn start(self) -> Result<Running, AssemblyError> {
+        self.start_audited(None).await
+    }
+
+    /// As [`Assembly::start`], with an audit log.
+    pub async fn start_audited(
+        self,
+        audit: Option<AuditSettings>,
+    ) -> Result<Running, AssemblyError> {
         let registry = Registry::start(self.storage).await?;
         let rbac = Arc::new(RbacAuthorizer::default());
         let guard = Arc::new(EscalationGuard::new(rbac.clone(), rbac.clone()));
@@ -183,15 +196,18 @@ impl Assembly {
 
         tasks.spawn(aggregation::register::run(registry.clone()));
 
-        let server = ApiServer::new(Parts {
+        let (operations, flow_follower) = operations(&registry, audit).await?;
+        let parts = Parts {
             registry,
             authenticator: Arc::new(UnionAuthenticator::new(members, true)),
             authorizer: rbac,
             git_version: format!("{GIT_VERSION}{}", self.version_suffix),
-        });
+        };
+        let server = ApiServer::with(parts, operations);
         server.serve_openid(openid);
         Ok(Running {
             server,
+            _flow_control: flow_follower,
             _rbac: rbac_follower,
             _webhooks: webhooks,
             _policies: policies,
@@ -200,4 +216,17 @@ impl Assembly {
             _tasks: tasks,
         })
     }
+}
+
+/// What stands around the requests, with the stored objects in force.
+async fn operations(
+    registry: &Arc<Registry>,
+    audit: Option<AuditSettings>,
+) -> Result<(Operations, flow_control::follow::FlowControlFollower), AssemblyError> {
+    let metrics = registry.metrics().clone();
+    let control = FlowControl::new(metrics.clone());
+    let follower = flow_control::follow::start(registry, &control).await?;
+    let audit = audit.map(|settings| Audit::open(settings, metrics).map(Arc::new));
+    let audit = audit.transpose().map_err(AssemblyError::Audit)?;
+    Ok((Operations { flow_control: Some(control), audit }, follower))
 }

@@ -1,6 +1,7 @@
 //! Bodies in and out: media types, strict decoding, answers.
 
 pub mod decode;
+pub mod ending;
 pub mod negotiate;
 pub mod read;
 pub mod respond;

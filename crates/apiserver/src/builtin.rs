@@ -16,6 +16,7 @@ mod device;
 mod endpoints;
 mod event;
 pub(crate) mod fields;
+mod flow_control;
 mod job;
 pub(crate) mod kind;
 mod lease;
@@ -119,6 +120,8 @@ fn management_kinds() -> Vec<Kind> {
         config_map::kind(),
         event::core(),
         event::events(),
+        flow_control::flow_schema(),
+        flow_control::priority_level_configuration(),
         lease::kind(),
         namespace::kind(),
         secret::kind(),

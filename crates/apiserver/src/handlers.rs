@@ -13,12 +13,15 @@ use api_meta::status::Status;
 use http::{Response, request};
 
 use crate::attributes::{Authorizer, UserInfo};
+use crate::audit::Sink;
 use crate::body::negotiate::{self, Accepted, Offer, Typed};
 use crate::body::respond::{self, Body};
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo};
 use crate::resource::{Backend, Resource, Subresource};
 use crate::server::Inbound;
+
+pub use watching::WATCH_END_SPREAD;
 
 /// Everything a handler needs.
 pub struct Context<'a> {
@@ -29,9 +32,16 @@ pub struct Context<'a> {
     pub parts: &'a request::Parts,
     pub user: &'a UserInfo,
     pub authorizer: &'a dyn Authorizer,
+    /// Turns true when watches are to end.
+    pub ending: &'a tokio::sync::watch::Sender<bool>,
 }
 
 impl Context<'_> {
+    /// Where it is told what the audit log may want to know.
+    fn sink(&self) -> Sink {
+        self.parts.extensions.get::<Sink>().cloned().unwrap_or_default()
+    }
+
     fn subresource(&self) -> Option<&Subresource> {
         self.resource.subresource(&self.info.subresource)
     }

@@ -1,15 +1,16 @@
 //! A Kubernetes-compatible API server as a library. It knows no Drover kind.
 //!
-//! A request's way: [`server`] → [`authentication`] → [`impersonation`] → [`request`] (path to verb
-//! and resource) → [`authorization`] → [`handlers`] → the resource's [`strategy`] → storage; reads
-//! come from the watch [`cache`] as encoded bytes. Which resources exist is the [`catalog`]; what
-//! one
-//! is, [`resource`].
+//! A request's way: [`server`] → [`request`] (path to verb and resource) → [`authentication`] →
+//! [`impersonation`] → [`flow_control`] (its turn) → [`authorization`] → [`handlers`] → the
+//! resource's [`strategy`] → storage; reads come from the watch [`cache`] as encoded bytes. Which
+//! resources exist is the [`catalog`]; what one is, [`resource`]. What is told of a request
+//! afterwards: [`metrics`] and [`audit`].
 
 pub mod admission;
 pub mod aggregation;
 pub mod assembly;
 pub mod attributes;
+pub mod audit;
 pub mod authentication;
 pub mod authorization;
 pub mod body;
@@ -20,9 +21,11 @@ pub mod controllers;
 pub mod custom;
 pub mod discovery;
 pub mod documents;
+pub mod flow_control;
 mod handlers;
 mod health;
 pub mod impersonation;
+pub mod metrics;
 pub mod openapi;
 mod quota;
 pub mod registry;

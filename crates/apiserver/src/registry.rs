@@ -28,17 +28,18 @@ pub use read::{List, ListQuery, Version};
 pub(crate) use read::{key_prefix, matches};
 pub use subscription::{Subscription, Update};
 pub use write::{
-    Annotations, DeleteOptions, Deleted, FieldValidation, Propagation, Target, Warnings,
+    DeleteOptions, Deleted, FieldValidation, Propagation, Target, Warnings,
     WriteOptions, Written,
 };
 pub(crate) use write::{bring_to_version, new_uid, scale as applied_scale};
 
-use crate::admission::{Plugin, webhooks};
-use crate::aggregation;
 use crate::admission::{Plugin, policies, webhooks};
+use crate::aggregation;
 use crate::attributes::Authorizer;
 use crate::cache::{Cache, CacheEvent};
 use crate::catalog::Catalog;
+use crate::metrics::Metrics;
+use crate::metrics::storage::{TimedStorage, Timers};
 use crate::resource::{Backend, Resource};
 use crate::stored::Stored;
 use crate::webhook::Caller;
@@ -54,6 +55,8 @@ const REWATCH_PAUSE: Duration = Duration::from_millis(50);
 pub struct Registry {
     storage: Arc<dyn Storage>,
     catalog: ArcSwap<Catalog>,
+    metrics: Arc<Metrics>,
+    timers: Arc<Timers>,
     /// Counts changes of the catalog; discovery and schemas are cached by it.
     generation: watch::Sender<u64>,
     /// By storage prefix.
@@ -81,8 +84,11 @@ impl Registry {
     /// Begins to follow `storage`. Must be called inside a tokio runtime.
     pub async fn start(storage: Arc<dyn Storage>) -> Result<Arc<Self>, StorageError> {
         let revision = storage.revision().await?;
+        let timers = Arc::new(Timers::default());
         let registry = Arc::new(Self {
-            storage,
+            storage: Arc::new(TimedStorage { inner: storage, timers: timers.clone() }),
+            metrics: Arc::default(),
+            timers,
             catalog: ArcSwap::default(),
             generation: watch::Sender::new(0),
             caches: RwLock::default(),
@@ -155,6 +161,22 @@ impl Registry {
         self.aggregation.load_full()
     }
 
+    /// What is counted of this server.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// All of it as text, stored objects included.
+    pub fn metrics_text(&self) -> String {
+        self.metrics.reset_objects();
+        for resource in self.catalog().all() {
+            if let Ok(cache) = self.cache(resource) {
+                self.metrics.set_objects(&resource.group, &resource.plural, cache.len());
+            }
+        }
+        self.metrics.text()
+    }
+
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
     }
@@ -193,6 +215,7 @@ impl Registry {
                 before.get(&resource.group, &resource.version, &resource.plural).is_some();
             if let Backend::Stored { prefix } = &resource.backend {
                 let present = self.caches.read().contains_key(prefix);
+                self.timers.add(&self.metrics, prefix, &resource.group, &resource.plural);
                 if !present || replaced {
                     let cache = Arc::new(self.load(&resource, prefix, revision).await?);
                     if let Some(old) = self.caches.write().insert(prefix.clone(), cache) {

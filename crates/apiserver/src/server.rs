@@ -3,9 +3,11 @@
 //! Outside it is served over TLS by [`crate::serve`]; inside the process a caller that puts its [`UserInfo`] into the
 //! request's extensions is believed, since nothing outside can.
 
+mod exchange;
+
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
@@ -14,34 +16,40 @@ use api_meta::status::Status;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use http::{HeaderValue, Request, Response, request};
+use http::{HeaderValue, Request, Response, StatusCode, request};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
-use tokio::sync::Semaphore;
+use tokio::sync::watch;
 
 use crate::aggregation::{Elsewhere, Table, proxy};
 use crate::attributes::{Attributes, Authenticator, Authorizer, Decision, UserInfo};
+use crate::audit::Audit;
 use crate::authentication;
 use crate::body::decode::BODY_SIZE_MAX;
-use crate::body::negotiate;
 use crate::body::read::{ReadError, read};
 use crate::body::respond::{self, Body};
 use crate::documents::OpenIdDocuments;
+use crate::flow_control::{self, Admitted, FlowControl};
 use crate::handlers;
-use crate::health;
+use crate::health::{self, Readiness};
 use crate::impersonation::{ImpersonatedBy, impersonate};
+use crate::metrics;
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo};
+use crate::resource::Resource;
 use crate::warnings;
+use exchange::{Exchange, is_long_running};
+
+pub use crate::handlers::WATCH_END_SPREAD;
 
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Requests that only read, at once.
-const READS_MAX: usize = 400;
-/// Requests that change something, at once.
-const WRITES_MAX: usize = 200;
-/// Longest handling of a request that is no watch.
+/// Longest handling of a request that is no watch, its wait for a seat included.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(60);
+/// Longest handling of one that changes something, once it has its seat.
+const WRITE_TIME_MAX: Duration = Duration::from_secs(34);
+/// When a client that was turned away may come again.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 /// A request's body, not yet read.
 pub struct Inbound(UnsyncBoxBody<Bytes, BoxError>);
@@ -72,6 +80,15 @@ pub struct Parts {
     pub git_version: String,
 }
 
+/// What stands around a server's requests beside its [`Parts`].
+#[derive(Default)]
+pub struct Operations {
+    /// Absent: the levels that every server has from the start, whatever is stored.
+    pub flow_control: Option<Arc<FlowControl>>,
+    /// Absent: nothing is recorded.
+    pub audit: Option<Arc<Audit>>,
+}
+
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct ApiServer {
@@ -81,22 +98,31 @@ pub struct ApiServer {
 struct Inner {
     parts: Parts,
     documents: crate::documents::Documents,
-    ready: AtomicBool,
-    reads: Semaphore,
-    writes: Semaphore,
+    readiness: AtomicU8,
+    flow_control: Arc<FlowControl>,
+    audit: Option<Arc<Audit>>,
+    /// Turns true when long answers are to end.
+    ending: watch::Sender<bool>,
 }
 
 impl ApiServer {
     /// Not ready until [`ApiServer::set_ready`].
     pub fn new(parts: Parts) -> Self {
+        Self::with(parts, Operations::default())
+    }
+
+    /// As [`ApiServer::new`].
+    pub fn with(parts: Parts, operations: Operations) -> Self {
         let documents =
             crate::documents::Documents::new(parts.registry.clone(), &parts.git_version);
+        let initial = || FlowControl::new(parts.registry.metrics().clone());
         let inner = Inner {
+            flow_control: operations.flow_control.unwrap_or_else(initial),
+            audit: operations.audit,
             parts,
             documents,
-            ready: AtomicBool::new(false),
-            reads: Semaphore::new(READS_MAX),
-            writes: Semaphore::new(WRITES_MAX),
+            readiness: AtomicU8::new(Readiness::Starting as u8),
+            ending: watch::Sender::new(false),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -116,11 +142,27 @@ impl ApiServer {
 
     /// What `/readyz` says.
     pub fn set_ready(&self, ready: bool) {
-        self.inner.ready.store(ready, Ordering::Release);
+        let readiness = if ready { Readiness::Ready } else { Readiness::Starting };
+        self.inner.readiness.store(readiness as u8, Ordering::Release);
     }
 
     pub fn is_ready(&self) -> bool {
-        self.inner.ready.load(Ordering::Acquire)
+        self.readiness() == Readiness::Ready
+    }
+
+    fn readiness(&self) -> Readiness {
+        Readiness::from_number(self.inner.readiness.load(Ordering::Acquire))
+    }
+
+    /// `/readyz` says no from now on, and nothing else changes: whoever sends requests here has
+    /// time to send them elsewhere.
+    pub fn begin_stop(&self) {
+        self.inner.readiness.store(Readiness::Ending as u8, Ordering::Release);
+    }
+
+    /// Watches end, each at a moment of its own within [`WATCH_END_SPREAD`].
+    pub fn end_watches(&self) {
+        self.inner.ending.send_replace(true);
     }
 
     /// The server as seen by one in-process identity. Requests are authorised, not authenticated.
@@ -136,93 +178,135 @@ impl ApiServer {
     {
         let (parts, body) = request.into_parts();
         let body = Inbound(body.map_err(boxed).boxed_unsync());
-        let audit_id = parts
-            .headers
-            .get("audit-id")
-            .cloned()
-            .unwrap_or_else(|| header(&crate::registry::new_uid()));
-        let form = negotiate::refusal(&parts.headers);
-        let answered = std::panic::AssertUnwindSafe(self.answer(parts, body)).catch_unwind().await;
-        let mut response = match answered {
-            Ok(Ok(response)) => response,
-            Ok(Err(status)) => respond::refusal(form, &status),
+        let registry = self.registry();
+        let mut exchange = Exchange::begin(&parts, registry.metrics(), &registry.catalog());
+        let answer = self.answer(parts, body, &mut exchange);
+        match std::panic::AssertUnwindSafe(answer).catch_unwind().await {
+            Ok(answer) => exchange.answered(answer).await,
             Err(_) => {
                 tracing::error!("a request handler panicked");
-                let status = Status::internal("the request handler failed; see the server log");
-                respond::refusal(form, &status)
+                exchange.panicked()
             }
-        };
-        response.headers_mut().insert("audit-id", audit_id);
-        response
+        }
     }
 
     async fn answer(
         &self,
         mut parts: request::Parts,
         body: Inbound,
+        exchange: &mut Exchange,
     ) -> Result<Response<Body>, Status> {
-        let user = self.identify(&mut parts).await?;
-        let query = Query::parse(parts.uri.query());
-        let path = parts.uri.path().to_owned();
-        let info = RequestInfo::parse(&parts.method, &path, &query);
-        authorize(&*self.inner.parts.authorizer, &user, &info, info.verb)?;
-        let permit = self.admit(&user, &info)?;
-        if info.verb == "watch" {
-            drop(permit);
-            return self.route(&parts, &user, &info, &query, body).await;
+        if is_long_running(&exchange.info) {
+            let user = self.identify(&mut parts, exchange).await?;
+            return self.serve(&parts, &user, exchange, body).await;
         }
-        let limit = request_time(&query)?;
-        tokio::time::timeout(limit, self.route(&parts, &user, &info, &query, body))
-            .await
-            .unwrap_or_else(|_| {
-                Err(Status::timeout(
-                    "Timeout: request did not complete within the allotted timeout",
-                ))
-            })
+        let limit = request_time(&exchange.query)?;
+        let answer = async {
+            let user = self.identify(&mut parts, exchange).await?;
+            self.serve(&parts, &user, exchange, body).await
+        };
+        match tokio::time::timeout(limit, answer).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                exchange.marks = None;
+                Ok(out_of_time())
+            }
+        }
     }
 
     /// Who asks: the in-process identity, or what the credentials prove; then whom that identity stands in for.
-    async fn identify(&self, parts: &mut request::Parts) -> Result<UserInfo, Status> {
+    async fn identify(
+        &self,
+        parts: &mut request::Parts,
+        exchange: &mut Exchange,
+    ) -> Result<UserInfo, Status> {
+        let audit = self.inner.audit.as_ref();
         let trusted = parts.extensions.remove::<UserInfo>();
         let user = match trusted {
             Some(user) => user,
             None => match self.inner.parts.authenticator.authenticate(parts).await {
                 Ok(Some(user)) => user,
-                Ok(None) | Err(_) => return Err(Status::unauthorized()),
+                Ok(None) | Err(_) => {
+                    audit.inspect(|audit| exchange.record_unauthenticated(audit, parts));
+                    return Err(Status::unauthorized());
+                }
             },
         };
         authentication::strip_credentials(&mut parts.headers);
+        audit.inspect(|audit| exchange.record(audit, parts, &user));
         let effective = impersonate(&mut parts.headers, user, &*self.inner.parts.authorizer)?;
         if let Some(original) = effective.original {
+            exchange.impersonated(&effective.user);
             parts.extensions.insert(ImpersonatedBy(original));
         }
         Ok(effective.user)
     }
 
-    /// A place among the requests in flight. Masters always get one.
-    fn admit(
+    /// The way of a request whose asker is known: its turn, whether it is allowed, and the answer.
+    async fn serve(
+        &self,
+        parts: &request::Parts,
+        user: &UserInfo,
+        exchange: &mut Exchange,
+        body: Inbound,
+    ) -> Result<Response<Body>, Status> {
+        // A watch gives its seat back once it has begun, others when the answer is there.
+        let _admitted = match self.admit(user, exchange).await {
+            Ok(admitted) => admitted,
+            Err(refusal) => return Ok(*refusal),
+        };
+        let info = &exchange.info;
+        let attributes = attributes(user, info, info.verb);
+        match self.inner.parts.authorizer.authorize(&attributes) {
+            Decision::Allow { reason } => exchange.authorized("allow", &reason),
+            Decision::Deny { reason } | Decision::NoOpinion { reason } => {
+                exchange.authorized("forbid", &reason);
+                return Err(crate::authorization::forbidden(&attributes, &reason));
+            }
+        }
+        self.route(parts, user, exchange, body).await
+    }
+
+    /// Waits for the request's turn.
+    async fn admit(
         &self,
         user: &UserInfo,
-        info: &RequestInfo,
-    ) -> Result<Option<tokio::sync::SemaphorePermit<'_>>, Status> {
-        if user.in_group(crate::attributes::GROUP_MASTERS) || info.verb == "watch" {
-            return Ok(None);
+        exchange: &mut Exchange,
+    ) -> Result<Admitted, Box<Response<Body>>> {
+        let seats = exchange
+            .resource
+            .as_ref()
+            .map_or(1, |resource| self.seats(resource, &exchange.info, &exchange.query));
+        match self.inner.flow_control.admit(user, &exchange.info, seats).await {
+            Ok(admitted) => {
+                exchange.marks = Some(admitted.marks.clone());
+                Ok(admitted)
+            }
+            Err(refused) => {
+                exchange.marks = Some(refused.marks);
+                Err(Box::new(turned_away()))
+            }
         }
-        let reads = matches!(info.verb, "get" | "list" | "head" | "options");
-        let pool = if reads { &self.inner.reads } else { &self.inner.writes };
-        pool.try_acquire().map(Some).map_err(|_| {
-            Status::too_many_requests("too many requests are in flight, please try again later", 1)
-        })
+    }
+
+    fn seats(&self, resource: &Resource, info: &RequestInfo, query: &Query) -> u32 {
+        let Ok(cache) = self.registry().cache(resource) else { return 1 };
+        if info.verb != "list" {
+            return 1;
+        }
+        let limit = query.text("limit").parse::<usize>().ok().filter(|limit| *limit > 0);
+        let objects = cache.len();
+        flow_control::list_seats(limit.map_or(objects, |limit| limit.min(objects)))
     }
 
     async fn route(
         &self,
         parts: &request::Parts,
         user: &UserInfo,
-        info: &RequestInfo,
-        query: &Query,
+        exchange: &Exchange,
         body: Inbound,
     ) -> Result<Response<Body>, Status> {
+        let (info, query) = (&exchange.info, &exchange.query);
         let registry = self.registry();
         if let Some(elsewhere) = elsewhere(&registry.aggregation(), info) {
             return Ok(proxy::forward(registry, &elsewhere, parts, user, body.0).await);
@@ -230,9 +314,8 @@ impl ApiServer {
         if !info.is_resource {
             return self.route_path(parts, info, query).await;
         }
-        let catalog = registry.catalog();
-        let Some(resource) = catalog.get(&info.group, &info.version, &info.resource) else {
-            return if is_built_in(&catalog, info) {
+        let Some(resource) = &exchange.resource else {
+            return if is_built_in(&registry.catalog(), info) {
                 Err(Status::unknown_resource())
             } else {
                 Ok(respond::not_found())
@@ -246,10 +329,11 @@ impl ApiServer {
             parts,
             user,
             authorizer: &*self.inner.parts.authorizer,
+            ending: &self.inner.ending,
         };
-        let answer = handlers::handle(context, body).await;
+        let answer = in_time(info, handlers::handle(context, body)).await;
         let Some(warning) = resource.strategy.deprecation() else { return answer };
-        let form = negotiate::refusal(&parts.headers);
+        let form = crate::body::negotiate::refusal(&parts.headers);
         let mut response = answer.unwrap_or_else(|status| respond::refusal(form, &status));
         warnings::add(response.headers_mut(), &[warning.to_owned()]);
         Ok(response)
@@ -261,12 +345,59 @@ impl ApiServer {
         info: &RequestInfo,
         query: &Query,
     ) -> Result<Response<Body>, Status> {
-        if let Some(response) = health::answer(&info.path, query, self.is_ready()) {
+        if let Some(response) = health::answer(&info.path, query, self.readiness()) {
             return Ok(response);
         }
         let path = info.path.trim_end_matches('/');
+        if path == "/metrics" {
+            return Ok(self.metrics());
+        }
         self.inner.documents.answer(parts, path, query).await
     }
+
+    fn metrics(&self) -> Response<Body> {
+        let mut response = respond::text(StatusCode::OK, self.registry().metrics_text());
+        let media = HeaderValue::from_static(metrics::MEDIA_TYPE);
+        response.headers_mut().insert(http::header::CONTENT_TYPE, media);
+        response
+    }
+}
+
+/// Ends the handling of a write that takes too long.
+async fn in_time(
+    info: &RequestInfo,
+    answer: impl Future<Output = Result<Response<Body>, Status>>,
+) -> Result<Response<Body>, Status> {
+    if matches!(info.verb, "get" | "list" | "watch") {
+        return answer.await;
+    }
+    tokio::time::timeout(WRITE_TIME_MAX, answer).await.unwrap_or_else(|_| {
+        Err(Status::timeout(
+            "Timeout: request did not complete within requested timeout - context deadline exceeded",
+        ))
+    })
+}
+
+/// Kubernetes answers so when the whole request takes too long: a `Status` without its type, as text.
+fn out_of_time() -> Response<Body> {
+    let text = "Timeout: request did not complete within the allotted timeout";
+    let mut status = Status::timeout(text).to_json();
+    if let Some(fields) = status.as_object_mut() {
+        fields.remove("kind");
+        fields.remove("apiVersion");
+        fields.entry("details").or_insert_with(|| serde_json::json!({}));
+    }
+    respond::text(StatusCode::GATEWAY_TIMEOUT, format!("{status}\n"))
+}
+
+/// The answer to a request that has no place now.
+fn turned_away() -> Response<Body> {
+    let text = "Too many requests, please try again later.\n";
+    let mut response = respond::text(StatusCode::TOO_MANY_REQUESTS, text);
+    let headers = response.headers_mut();
+    headers.insert(http::header::RETRY_AFTER, RETRY_AFTER);
+    headers.insert(http::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// The other server of what a request is about: objects of a version, its discovery, its schema.
@@ -330,10 +461,6 @@ fn request_time(query: &Query) -> Result<Duration, Status> {
         return Ok(Duration::from_secs_f64(seconds));
     }
     Ok(REQUEST_TIME_MAX)
-}
-
-fn header(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("invalid"))
 }
 
 /// See [`ApiServer::as_user`].

@@ -89,6 +89,7 @@ async fn delete_options(
 ) -> Result<(DeleteOptions, bool), Status> {
     let body = write::read_body(context, body, Some(OPTIONS)).await?.map(|decoded| decoded.value);
     if let Some(body) = &body {
+        context.sink().request_body(body);
         let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
         if !body.is_object() || kind != "DeleteOptions" {
             return Err(Status::bad_request(format!(

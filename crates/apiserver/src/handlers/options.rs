@@ -8,7 +8,7 @@ use api_meta::number;
 use api_meta::status::{Cause, Status, StatusDetails};
 use serde_json::{Value, json};
 
-use crate::registry::{Annotations, FieldValidation, ListQuery, Version, WriteOptions};
+use crate::registry::{FieldValidation, ListQuery, Version, WriteOptions};
 use crate::request::Query;
 use crate::resource::Resource;
 
@@ -304,14 +304,9 @@ fn options_of_write(
         dry_run,
         field_validation,
         manager: manager_of(context, manager),
-        annotations: annotations(context),
+        audit: context.sink(),
         ..WriteOptions::of(context.user.clone())
     })
-}
-
-/// Where admission leaves what it has to say to the audit log.
-pub fn annotations(context: &Context<'_>) -> Annotations {
-    context.parts.extensions.get::<Annotations>().cloned().unwrap_or_default()
 }
 
 fn dry_run(query: &Query, causes: &mut Vec<Cause>) -> bool {

@@ -10,6 +10,7 @@ use api_meta::status::Status;
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{Response, StatusCode};
+use prometheus::IntCounter;
 use serde_json::{Value, json};
 use storage::{Revision, StorageError, WatchItem};
 use tokio::sync::watch;
@@ -31,6 +32,9 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// Longest catch-up from storage when a watch begins before the cache's history.
 const CATCH_UP_MAX: Duration = Duration::from_secs(10);
+/// When the server ends, each watch ends at a moment of its own within this, so that the clients do
+/// not all come back at once.
+pub const WATCH_END_SPREAD: Duration = Duration::from_secs(1);
 /// Frames put together into one chunk.
 const CHUNK_SIZE_MAX: usize = 64 * 1024;
 
@@ -59,6 +63,10 @@ struct Watcher {
     cursor: Revision,
     newest: watch::Receiver<Revision>,
     progress: watch::Receiver<Revision>,
+    /// Events sent, counted for all watches of the resource.
+    sent: IntCounter,
+    /// Turns true when the server ends; absent once that was seen.
+    ending: Option<watch::Receiver<bool>>,
     deadline: Instant,
     next_bookmark: Instant,
     /// Frames that wait to be sent.
@@ -115,6 +123,12 @@ impl Watcher {
             prefix: key_prefix(&resource, &context.info.namespace)?,
             newest: cache.subscribe(),
             progress: registry.progress(),
+            sent: registry.metrics().watch_events(
+                &resource.group,
+                &resource.version,
+                &resource.plural,
+            ),
+            ending: Some(context.ending.subscribe()),
             cursor: 0,
             deadline,
             next_bookmark: next_bookmark(deadline),
@@ -161,6 +175,7 @@ impl Watcher {
         });
         for object in registry.serve(&self.resource, objects).await? {
             let frame = self.frame(Change::Added, &object, None);
+            self.sent.inc();
             self.ready.push_back(frame);
         }
         self.cursor = complete.max(newest);
@@ -247,6 +262,7 @@ impl Watcher {
         match registry.serve_one(&self.resource, object).await {
             Ok(object) => {
                 let frame = self.frame(change, &object, Some(event));
+                self.sent.inc();
                 self.ready.push_back(frame);
             }
             // The client starts again, and is told the same by its list until this is mended.
@@ -342,6 +358,11 @@ impl Watcher {
             }
             tokio::select! {
                 changed = self.newest.changed() => self.ended = changed.is_err(),
+                () = told(&mut self.ending) => {
+                    self.ending = None;
+                    let spread = WATCH_END_SPREAD.mul_f64(rand::random());
+                    self.deadline = self.deadline.min(Instant::now() + spread);
+                }
                 () = tokio::time::sleep_until(self.next_bookmark.min(self.deadline)) => {
                     let now = Instant::now();
                     self.ended = now >= self.deadline;
@@ -383,6 +404,14 @@ impl Watcher {
             let chunk = watcher.chunk()?;
             Some((chunk, watcher))
         })
+    }
+}
+
+/// Waits until the server ends; for ever once that was seen.
+async fn told(ending: &mut Option<watch::Receiver<bool>>) {
+    match ending {
+        Some(ending) => drop(ending.wait_for(|ending| *ending).await),
+        None => std::future::pending().await,
     }
 }
 

@@ -72,7 +72,13 @@ async fn object_body(context: &Context<'_>, body: Inbound) -> Result<Decoded, St
     let bytes = body.read().await?;
     let (api_version, kind) = context.kind();
     let typed = (context.typed() == Typed::Yes).then_some((api_version.as_str(), kind));
-    decode::object(&bytes, kind, |bytes| decoded(media, bytes, typed))
+    let decoded = decode::object(&bytes, kind, |bytes| decoded(media, bytes, typed))?;
+    let strategy = &context.resource.strategy;
+    context.sink().request_object(&decoded.value, |mut object| {
+        strategy.default(&mut object);
+        object
+    });
+    Ok(decoded)
 }
 
 pub async fn create(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
@@ -134,7 +140,8 @@ pub async fn patch(context: &Context<'_>, body: Inbound) -> Result<Response<Body
     options.is_patch = true;
     // A patch of nothing is told so first, whatever the patch.
     let decoded = Patch::decode(media, &body.read().await?);
-    if let Ok((_, duplicates)) = &decoded {
+    if let Ok((patch, duplicates)) = &decoded {
+        context.sink().request_body(patch.document());
         options.duplicates.clone_from(duplicates);
     }
     let change = |old: &Value| -> Result<Value, Status> {
@@ -167,6 +174,7 @@ async fn apply(
             "error strict decoding YAML: error converting YAML to JSON: {problems}"
         )));
     }
+    context.sink().request_body(&decoded.value);
     options.duplicates = decoded.duplicates;
     let (target, operation) = (target(context), operation(context));
     let written = context.registry.apply(&target, operation, &decoded.value, force, &options).await;
@@ -210,6 +218,12 @@ impl Patch {
             _ => (Self::Strategic(patch::decode_object(body, true)?), decoded()?.duplicates),
         };
         Ok((patch, duplicates))
+    }
+
+    fn document(&self) -> &Value {
+        match self {
+            Self::Json(patch) | Self::Merge(patch) | Self::Strategic(patch) => patch,
+        }
     }
 
     fn apply(&self, object: &mut Value, strategy: &dyn Strategy) -> Result<(), PatchError> {
@@ -271,7 +285,11 @@ pub async fn call_endpoint(
             patch.apply(&mut value, &*context.resource.strategy)?;
             call("update", value)
         }
-        verb => call(verb, required_body(context, body).await?.value),
+        verb => {
+            let body = required_body(context, body).await?.value;
+            context.sink().request_object(&body, |object| object);
+            call(verb, body)
+        }
     };
     admit_call(context, endpoint, &options, &mut call).await?;
     let answered = endpoint.call(call).await?;
@@ -369,7 +387,7 @@ async fn answer(
         (Err(status), warnings) => {
             let form = negotiate::refusal(&context.parts.headers);
             let mut response = respond::refusal(form, &status);
-            add_warnings(&mut response, &warnings);
+            warnings::add(response.headers_mut(), &warnings);
             return Ok(response);
         }
     };
@@ -382,6 +400,6 @@ async fn answer(
 
 /// Options as the server's own writes have them, on behalf of the caller.
 pub fn plain_options(context: &Context<'_>, dry_run: bool) -> WriteOptions {
-    let annotations = options::annotations(context);
-    WriteOptions { dry_run, annotations, ..WriteOptions::of(context.user.clone()) }
+    let audit = context.sink();
+    WriteOptions { dry_run, audit, ..WriteOptions::of(context.user.clone()) }
 }

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use k8s_openapi::api::{
     admissionregistration, apps, authentication, authorization, autoscaling, batch, certificates,
-    coordination, core, discovery, events, networking, node, policy, rbac, resource, scheduling,
+    coordination, core, discovery, events, flowcontrol, networking, node, policy, rbac, resource,
+    scheduling,
     storage,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
@@ -122,7 +123,7 @@ pub fn builtin_schema(group: &str, version: &str, kind: &str) -> Option<&'static
     builtin(group, version, kind).map(Builtin::schema)
 }
 
-static BUILTINS: [Builtin; 66] = [
+static BUILTINS: [Builtin; 68] = [
     Builtin::of::<core::v1::Binding>(),
     Builtin::of::<core::v1::ComponentStatus>(),
     Builtin::of::<core::v1::ConfigMap>(),
@@ -189,4 +190,6 @@ static BUILTINS: [Builtin; 66] = [
     Builtin::of::<scheduling::v1::PriorityClass>(),
     Builtin::of::<node::v1::RuntimeClass>(),
     Builtin::of::<certificates::v1::CertificateSigningRequest>(),
+    Builtin::of::<flowcontrol::v1::FlowSchema>(),
+    Builtin::of::<flowcontrol::v1::PriorityLevelConfiguration>(),
 ];

@@ -21,6 +21,7 @@ use ownership::Owners;
 
 use crate::attributes::{GROUP_MASTERS, UserInfo};
 use crate::body::decode::Duplicate;
+use crate::audit::Sink;
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::stored::Stored;
@@ -58,8 +59,8 @@ pub struct WriteOptions {
     pub admitted: bool,
     /// What admission has to say beside the answer.
     pub warnings: Warnings,
-    /// What admission has to say to the audit log.
-    pub annotations: Annotations,
+    /// Where admission tells what belongs into the audit log.
+    pub audit: Sink,
 }
 
 /// Texts for the client of one request, gathered on the way.
@@ -75,22 +76,6 @@ impl Warnings {
     /// Those gathered so far, which are gone then.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock())
-    }
-}
-
-/// What admission says about one request to the audit log, by key. All copies are the same one: who
-/// records requests puts it into the extensions of a request and reads it when that was answered.
-#[derive(Clone, Debug, Default)]
-pub struct Annotations(Arc<parking_lot::Mutex<BTreeMap<String, String>>>);
-
-impl Annotations {
-    /// The first text of a key stays.
-    pub fn add(&self, key: String, text: String) {
-        self.0.lock().entry(key).or_insert(text);
-    }
-    /// Those gathered so far.
-    pub fn get(&self) -> BTreeMap<String, String> {
-        self.0.lock().clone()
     }
 }
 
@@ -110,7 +95,7 @@ impl WriteOptions {
             creation_refused: None,
             admitted: false,
             warnings: Warnings::default(),
-            annotations: Annotations::default(),
+            audit: Sink::default(),
         }
     }
     /// For the server's own controllers.

@@ -136,7 +136,7 @@ impl<'d> Dispatch<'d> {
             }
         }
         for (key, texts) in annotations {
-            self.request.options.annotations.add(format!("{}/{key}", rules.name), texts.join(", "));
+            self.request.options.audit.annotate(&format!("{}/{key}", rules.name), texts.join(", "));
         }
         Ok(())
     }
@@ -221,7 +221,7 @@ impl<'d> Dispatch<'d> {
                             "message": failed.message, "policy": policy, "binding": name,
                             "expressionIndex": failed.index, "validationActions": actions,
                         }]);
-                        options.annotations.add(FAILURE_ANNOTATION.to_owned(), record.to_string());
+                        options.audit.annotate(FAILURE_ANNOTATION, record.to_string());
                     }
                 }
             }

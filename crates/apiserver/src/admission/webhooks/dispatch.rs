@@ -289,7 +289,7 @@ async fn call(
         Ok(answer) => {
             request.options.warnings.add(answer.warnings);
             for (key, text) in answer.annotations {
-                request.options.annotations.add(key, text);
+                request.options.audit.annotate(&key, text);
             }
             answer.verdict
         }

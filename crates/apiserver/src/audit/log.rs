@@ -1,0 +1,313 @@
+//! The file that events go to: JSON lines, written by a thread of its own, rotated by size.
+//!
+//! A request never waits for the disk. What the writer does not keep up with waits in memory, up to
+//! [`QUEUED_BYTES_MAX`]; what comes above that, and what cannot be written because the disk is full
+//! or broken, is lost, counted and told in the server's log. A line is written whole or not at all.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use parking_lot::Mutex;
+use prometheus::IntCounterVec;
+
+/// Bytes of events that wait for the disk.
+pub const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Events that wait for the disk.
+const QUEUED_MAX: usize = 65_536;
+/// Bytes that are written at once.
+const BATCH_BYTES: usize = 1024 * 1024;
+/// Pause between two complaints in the server's log.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
+/// The names of earlier files tell time as exactly as this.
+const MILLISECOND: jiff::SignedDuration = jiff::SignedDuration::from_millis(1);
+
+/// Where the log is and how much of it is kept.
+#[derive(Clone, Debug)]
+pub struct LogSettings {
+    pub path: PathBuf,
+    /// Bytes of one file; at this size a new one is begun.
+    pub size_max: u64,
+    /// Older files that are kept; 0 is all.
+    pub backups_max: usize,
+    /// Age at which older files go; zero is never.
+    pub age_max: Duration,
+}
+
+/// See the module.
+pub struct Log {
+    sender: Option<SyncSender<Vec<u8>>>,
+    queued: Arc<AtomicUsize>,
+    lost: IntCounterVec,
+    complained: Mutex<Option<Instant>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Log {
+    /// Opens the file, which is made when it is not there, for its owner alone.
+    ///
+    /// # Errors
+    /// It cannot be opened for writing.
+    pub fn open(settings: LogSettings, lost: IntCounterVec) -> io::Result<Self> {
+        let mut writer = Writer::open(settings)?;
+        let (sender, receiver) = mpsc::sync_channel(QUEUED_MAX);
+        let queued = Arc::new(AtomicUsize::new(0));
+        let (of_writer, failed) = (queued.clone(), lost.clone());
+        let writer = std::thread::Builder::new()
+            .name("audit-log".to_owned())
+            .spawn(move || writer.run(&receiver, &of_writer, &failed))?;
+        let (sender, writer) = (Some(sender), Some(writer));
+        Ok(Self { sender, queued, lost, complained: Mutex::default(), writer })
+    }
+
+    /// Hands one line to the writer. Never waits.
+    pub fn write(&self, line: Vec<u8>) {
+        let size = line.len();
+        let queued = self.queued.fetch_add(size, Ordering::AcqRel) + size;
+        let sender = self.sender.as_ref().expect("there is one until it is dropped");
+        if queued <= QUEUED_BYTES_MAX && sender.try_send(line).is_ok() {
+            return;
+        }
+        self.queued.fetch_sub(size, Ordering::AcqRel);
+        self.lost.with_label_values(&["queue"]).inc();
+        if complains(&mut self.complained.lock()) {
+            tracing::error!("the disk does not keep up with the audit log, events are lost");
+        }
+    }
+}
+
+impl Drop for Log {
+    /// Ends when everything that was handed over has been written, or failed to be.
+    fn drop(&mut self) {
+        drop(self.sender.take());
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+/// Whether it is time to complain again.
+fn complains(last: &mut Option<Instant>) -> bool {
+    let due = last.is_none_or(|last| last.elapsed() >= COMPLAIN_EVERY);
+    if due {
+        *last = Some(Instant::now());
+    }
+    due
+}
+
+struct Writer {
+    settings: LogSettings,
+    file: File,
+    /// Bytes in the file, all of them whole lines.
+    size: u64,
+    /// By which the newest earlier file is named.
+    rotated_at: jiff::Timestamp,
+    complained: Option<Instant>,
+}
+
+impl Writer {
+    fn open(settings: LogSettings) -> io::Result<Self> {
+        let (file, size) = open(&settings.path)?;
+        let rotated_at = jiff::Timestamp::UNIX_EPOCH;
+        Ok(Self { settings, file, size, rotated_at, complained: None })
+    }
+
+    fn run(&mut self, lines: &Receiver<Vec<u8>>, queued: &AtomicUsize, lost: &IntCounterVec) {
+        while let Ok(first) = lines.recv() {
+            let (mut batch, mut count) = (first, 1);
+            while batch.len() < BATCH_BYTES
+                && let Ok(line) = lines.try_recv()
+            {
+                batch.extend_from_slice(&line);
+                count += 1;
+            }
+            if let Err(error) = self.append(&batch) {
+                lost.with_label_values(&["log"]).inc_by(count);
+                if complains(&mut self.complained) {
+                    let path = self.settings.path.display();
+                    tracing::error!(%error, %path, "cannot write the audit log, events are lost");
+                }
+            }
+            queued.fetch_sub(batch.len(), Ordering::AcqRel);
+        }
+    }
+
+    fn append(&mut self, batch: &[u8]) -> io::Result<()> {
+        if self.size > 0 && self.size + batch.len() as u64 > self.settings.size_max {
+            self.rotate()?;
+        }
+        match self.file.write_all(batch) {
+            Ok(()) => {
+                self.size += batch.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // A part of a line would spoil the next one.
+                self.file.set_len(self.size)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        // Each is named a millisecond later than the one before, so that names sort by age.
+        let now = jiff::Timestamp::now().max(self.rotated_at + MILLISECOND);
+        self.rotated_at = now;
+        std::fs::rename(&self.settings.path, backup(&self.settings.path, now))?;
+        (self.file, self.size) = open(&self.settings.path)?;
+        for old in outdated(&self.settings, SystemTime::now())? {
+            std::fs::remove_file(old)?;
+        }
+        Ok(())
+    }
+}
+
+fn open(path: &Path) -> io::Result<(File, u64)> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    let size = file.metadata()?.len();
+    Ok((file, size))
+}
+
+/// `audit-2026-01-02T03-04-05.678.log` beside `audit.log`.
+fn backup(path: &Path, now: jiff::Timestamp) -> PathBuf {
+    let (stem, ending) = parts(path);
+    let time = now.strftime("%Y-%m-%dT%H-%M-%S.%3f");
+    path.with_file_name(format!("{stem}-{time}{ending}"))
+}
+
+fn parts(path: &Path) -> (String, String) {
+    fn text(part: &std::ffi::OsStr) -> String {
+        part.to_string_lossy().into_owned()
+    }
+    let ending = path.extension().map(|ending| format!(".{}", text(ending)));
+    (path.file_stem().map(text).unwrap_or_default(), ending.unwrap_or_default())
+}
+
+/// Earlier files that go: those above the number, oldest first, and those above the age.
+fn outdated(settings: &LogSettings, now: SystemTime) -> io::Result<Vec<PathBuf>> {
+    let (stem, ending) = parts(&settings.path);
+    let folder = settings.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut backups = Vec::new();
+    for entry in std::fs::read_dir(folder.unwrap_or(Path::new(".")))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let time = name.strip_prefix(&format!("{stem}-")).and_then(|n| n.strip_suffix(&ending));
+        if time.is_some_and(|time| time.starts_with(|c: char| c.is_ascii_digit())) {
+            backups.push((name, entry.path(), entry.metadata()?.modified()?));
+        }
+    }
+    // Their names sort by time.
+    backups.sort();
+    let extra = match settings.backups_max {
+        0 => 0,
+        max => backups.len().saturating_sub(max),
+    };
+    let is_old = |modified: SystemTime| {
+        let age = now.duration_since(modified).unwrap_or_default();
+        !settings.age_max.is_zero() && age > settings.age_max
+    };
+    let outdated = backups.into_iter().enumerate();
+    let outdated = outdated.filter(|(index, (_, _, time))| *index < extra || is_old(*time));
+    Ok(outdated.map(|(_, (_, path, _))| path).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::Opts;
+
+    use super::*;
+
+    fn lost() -> IntCounterVec {
+        IntCounterVec::new(Opts::new("lost", "lost"), &["plugin"]).unwrap()
+    }
+
+    fn settings(path: PathBuf, size_max: u64) -> LogSettings {
+        LogSettings { path, size_max, backups_max: 2, age_max: Duration::ZERO }
+    }
+
+    fn line(number: usize) -> Vec<u8> {
+        format!("{{\"n\":{number:04}}}\n").into_bytes()
+    }
+
+    #[test]
+    fn every_line_is_in_one_of_the_files_and_old_files_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let mut writer = Writer::open(settings(path.clone(), 100)).unwrap();
+        for number in 0..45 {
+            writer.append(&line(number)).unwrap();
+        }
+        let mut files: Vec<PathBuf> =
+            std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
+        files.sort();
+        // 9 lines of 11 bytes fit into a file: of five files two old ones and the newest stay.
+        assert_eq!(files.len(), 3, "{files:?}");
+        let mut text = String::new();
+        for file in files {
+            assert!(std::fs::metadata(&file).unwrap().len() <= 100);
+            text += &std::fs::read_to_string(file).unwrap();
+        }
+        let kept: Vec<&str> = text.lines().collect();
+        assert_eq!(kept.first(), Some(&"{\"n\":0018}"));
+        assert_eq!(kept.last(), Some(&"{\"n\":0044}"));
+        assert_eq!(kept.len(), 27);
+    }
+
+    #[test]
+    fn a_disk_that_takes_nothing_loses_events_and_says_so() {
+        let lost = lost();
+        let log = Log::open(settings("/dev/full".into(), u64::MAX), lost.clone()).unwrap();
+        for number in 0..20 {
+            log.write(line(number));
+        }
+        drop(log);
+        assert_eq!(lost.with_label_values(&["log"]).get(), 20);
+    }
+
+    #[test]
+    fn memory_is_bounded_when_the_disk_is_slow() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("slow");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        // A pipe that nobody reads from takes 64 KiB, and then nothing.
+        let reader = OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+        let lost = lost();
+        let log = Log::open(settings(fifo, u64::MAX), lost.clone()).unwrap();
+        let line = vec![b'x'; 64 * 1024];
+        for _ in 0..400 {
+            log.write(line.clone());
+        }
+        let dropped = lost.with_label_values(&["queue"]).get();
+        let held = (QUEUED_BYTES_MAX / line.len()) as u64;
+        assert!(dropped >= 400 - held - 2, "{dropped} of 400 were dropped");
+        let mut drain = reader;
+        let reading = std::thread::spawn(move || {
+            let mut left = (400 - dropped) as usize * 64 * 1024;
+            let mut buffer = vec![0; 1 << 20];
+            while left > 0 {
+                left -= std::io::Read::read(&mut drain, &mut buffer).unwrap();
+            }
+        });
+        drop(log);
+        reading.join().unwrap();
+    }
+
+    #[test]
+    fn a_log_that_is_there_is_continued() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        for number in 0..2 {
+            let log = Log::open(settings(path.clone(), 1000), lost()).unwrap();
+            log.write(line(number));
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2);
+        let missing = settings(folder.path().join("no/audit.log"), 1);
+        assert!(Log::open(missing, lost()).is_err());
+    }
+}

@@ -1,0 +1,17 @@
+//! A server under load, watched, and at its end: priority and fairness, metrics, the audit log, limits
+//! of time, graceful stop.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "overload/audit.rs"]
+mod audit;
+#[path = "overload/fairness.rs"]
+mod fairness;
+#[path = "overload/metrics.rs"]
+mod metrics;
+#[path = "overload/time_limits.rs"]
+mod time_limits;
+#[path = "overload/wait.rs"]
+mod wait;
+#[path = "overload/world.rs"]
+mod world;
