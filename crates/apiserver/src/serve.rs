@@ -1,5 +1,6 @@
 //! Connections: TLS, HTTP/1.1 and HTTP/2, upgrades, graceful end. Serves any service, not only this crate's.
 
+mod drain;
 mod read_ahead;
 
 use std::convert::Infallible;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -19,7 +21,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::attributes::ClientCertificates;
+use crate::body::ending::Ending;
 use crate::server::BoxError;
+use drain::ShortRequests;
 use read_ahead::ReadAhead;
 
 /// Connections served at once; more wait in the listener's backlog.
@@ -40,14 +44,17 @@ const SEND_BUFFER_MAX: usize = 256 * 1024;
 /// Peers that do not answer a ping are gone.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_TIME_MAX: Duration = Duration::from_secs(15);
-/// How long open requests may go on after the end was asked for.
-const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long open requests may go on after the end was asked for: as long as a request may take.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long those may that have no end of their own, such as watches.
+const LONG_DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Where the peer is.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerAddress(pub SocketAddr);
 
-/// Accepts connections until `shutdown` turns true, then lets open requests finish for a short time.
+/// Accepts connections until `shutdown` turns true. Then clients are told to go elsewhere, open
+/// requests may finish, up to [`DRAIN_TIME_MAX`], and what goes on for ever is cut before that.
 ///
 /// `tls` is asked for each connection, so that a renewed certificate takes effect without a restart.
 pub async fn serve<S, B>(
@@ -66,6 +73,7 @@ pub async fn serve<S, B>(
 {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
+    let requests = ShortRequests::new();
     loop {
         while connections.try_join_next().is_some() {}
         let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
@@ -84,8 +92,10 @@ pub async fn serve<S, B>(
         };
         let acceptor = TlsAcceptor::from(tls.borrow().clone());
         let (service, shutdown) = (service.clone(), shutdown.clone());
+        let requests = requests.clone();
         connections.spawn(async move {
-            if let Err(error) = connection(stream, peer, acceptor, service, shutdown).await {
+            let served = connection(stream, peer, acceptor, service, requests, shutdown);
+            if let Err(error) = served.await {
                 tracing::debug!(%peer, error, "connection ended");
             }
             drop(place);
@@ -93,9 +103,16 @@ pub async fn serve<S, B>(
     }
     drop(listener);
     let drained = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(DRAIN_TIME_MAX, drained).await.is_err() {
-        connections.shutdown().await;
+    let only_long_left = async {
+        tokio::time::sleep(LONG_DRAIN_TIME_MAX).await;
+        requests.ended().await;
+    };
+    tokio::select! {
+        () = drained => return,
+        () = only_long_left => {}
+        () = tokio::time::sleep(DRAIN_TIME_MAX) => {}
     }
+    connections.shutdown().await;
 }
 
 async fn connection<S, B>(
@@ -103,6 +120,7 @@ async fn connection<S, B>(
     peer: SocketAddr,
     acceptor: TlsAcceptor,
     service: S,
+    requests: ShortRequests,
     mut shutdown: watch::Receiver<bool>,
 ) -> Result<(), BoxError>
 where
@@ -126,8 +144,13 @@ where
         if let Some(certificates) = &certificates {
             request.extensions_mut().insert(certificates.clone());
         }
-        let mut service = service.clone();
-        service.call(request)
+        let open = requests.begin(&request);
+        let answer = service.clone().call(request);
+        async move {
+            let Ok(response) = answer.await;
+            // Sent is what counts, not answered.
+            Ok::<_, Infallible>(response.map(|body| Ending::new(body.boxed_unsync(), open)))
+        }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder

@@ -5,6 +5,8 @@
 
 #[path = "overload/audit.rs"]
 mod audit;
+#[path = "overload/ending.rs"]
+mod ending;
 #[path = "overload/fairness.rs"]
 mod fairness;
 #[path = "overload/metrics.rs"]

@@ -1,0 +1,130 @@
+//! The end of a server, over real connections: who is told what, and what is waited for.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use apiserver::server::WATCH_END_SPREAD;
+use futures::StreamExt;
+use http::{Request, StatusCode};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use kube::config::AuthInfo;
+use kube::{Client, Config};
+use pki::{CertificateFiles, ClientCertificatePolicy, ServingCertificate};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::wait::look_again;
+use super::world::{MAPS, World};
+
+struct Served {
+    world: World,
+    address: SocketAddr,
+    client: Client,
+    end: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+impl Served {
+    async fn start() -> Self {
+        let world = World::start(None).await;
+        world.server.set_ready(true);
+        let folder = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        let authority = CertificateFiles::in_directory(folder.path(), "ca");
+        let authority = pki::files::ensure_authority(&authority, "test", now).unwrap();
+        let files = CertificateFiles::in_directory(folder.path(), "serving");
+        let names = ["127.0.0.1".to_owned()];
+        pki::files::ensure_serving(&files, &authority, "test", &names, now).unwrap();
+        let certificate = ServingCertificate::load(files).unwrap();
+        let tls = pki::server_config(certificate, &ClientCertificatePolicy::None).unwrap();
+        let (keep, tls) = watch::channel(Arc::new(tls));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = world.server.clone();
+        let service = tower::service_fn(move |request: Request<hyper::body::Incoming>| {
+            let server = server.clone();
+            async move { Ok::<_, Infallible>(server.handle(request).await) }
+        });
+        let (end, ended) = watch::channel(false);
+        let serving = tokio::spawn(async move {
+            apiserver::serve::serve(listener, tls, service, ended).await;
+            drop(keep);
+        });
+        let mut config = Config::new(format!("https://{address}").parse().unwrap());
+        config.accept_invalid_certs = true;
+        config.auth_info =
+            AuthInfo { token: Some("t-admin".to_owned().into()), ..AuthInfo::default() };
+        let client = Client::try_from(config).unwrap();
+        Self { world, address, client, end, serving }
+    }
+
+    async fn get(&self, path: &str) -> (StatusCode, String) {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        let (parts, body) = self.client.send(request).await.unwrap().into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (parts.status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    /// Begins a watch; the task tells when it ended, by the clean end of its stream.
+    async fn watch(&self) -> JoinHandle<Instant> {
+        let request = Request::get(format!("{MAPS}?watch=1")).body(Body::empty()).unwrap();
+        let answer = self.client.send(request).await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let mut body = answer.into_body().into_data_stream();
+        tokio::spawn(async move {
+            while let Some(chunk) = body.next().await {
+                chunk.unwrap();
+            }
+            Instant::now()
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_ends_says_so_finishes_what_is_open_and_refuses_what_is_new() {
+    let served = Served::start().await;
+    assert_eq!(served.get("/readyz").await, (StatusCode::OK, "ok".to_owned()));
+    let watches: Vec<_> = futures::stream::iter(0..40).then(|_| served.watch()).collect().await;
+    let slow = {
+        let client = served.client.clone();
+        let body = r#"{"metadata": {"name": "slow"}, "data": {"seconds": "2"}}"#;
+        let request = Request::post(MAPS).header("content-type", "application/json");
+        let request = request.body(Body::from(body.as_bytes().to_vec())).unwrap();
+        tokio::spawn(async move { client.send(request).await.unwrap().status() })
+    };
+    let writing = "apiserver_current_inflight_requests{request_kind=\"mutating\"} 1";
+    let begun = Instant::now();
+    while !served.get("/metrics").await.1.contains(writing) {
+        assert!(begun.elapsed() < Duration::from_secs(10), "the write has not begun");
+        look_again().await;
+    }
+
+    // First it only says so.
+    served.world.server.begin_stop();
+    let (code, text) = served.get("/readyz").await;
+    assert_eq!(code, 500);
+    assert!(text.contains("[-]shutdown failed: the server is shutting down"), "{text}");
+    assert_eq!(served.get("/livez").await.0, 200);
+    assert_eq!(served.get(MAPS).await.0, 200, "requests are answered meanwhile");
+    assert!(watches.iter().all(|watch| !watch.is_finished()));
+
+    let begun = Instant::now();
+    served.world.server.end_watches();
+    served.end.send_replace(true);
+    let mut ends = Vec::new();
+    for watch in watches {
+        ends.push(watch.await.unwrap() - begun);
+    }
+    ends.sort();
+    let (first, last) = (ends[0], ends[ends.len() - 1]);
+    assert!(last < WATCH_END_SPREAD + Duration::from_secs(2), "{last:?}");
+    assert!(last - first > WATCH_END_SPREAD / 4, "spread from {first:?} to {last:?}");
+    assert_eq!(slow.await.unwrap(), 201, "what was asked for before is done");
+    tokio::time::timeout(Duration::from_secs(10), served.serving).await.unwrap().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(5), "nothing is waited for longer than needed");
+    assert!(TcpStream::connect(served.address).await.is_err());
+}
