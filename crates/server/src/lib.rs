@@ -10,6 +10,7 @@ pub mod encryption;
 mod features;
 mod files;
 mod peer;
+mod priority;
 mod resolver;
 mod root_page;
 mod router;

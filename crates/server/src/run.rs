@@ -51,6 +51,7 @@ pub struct Server {
     tasks: JoinSet<()>,
     running: Running,
     storage: Store,
+    shutdown_delay: Duration,
 }
 
 /// Runs until `shutdown`, telling people on standard error what they need to know.
@@ -83,7 +84,7 @@ impl Server {
         let key_file = settings.encryption_key_file.as_deref();
         let (storage, encrypted) =
             Store::open_to_serve(&settings.storage, key_file, &folder).await?;
-        let running = management_api(encrypted.clone(), &keys).await?;
+        let running = management_api(encrypted.clone(), &keys, &settings).await?;
         let clients = InProcess(running.server.clone());
         let told = SettingsConfig {
             server_url: url.clone(),
@@ -130,12 +131,16 @@ impl Server {
         folder.announce(&url)?;
         admin.confirm().await.context("cannot note that the administrator was made")?;
         let password = admin.generated.map(|password| password.expose().to_owned());
-        Ok(Self { url, address, password, stop, tasks, running, storage })
+        let shutdown_delay = settings.shutdown_delay_duration;
+        Ok(Self { url, address, password, stop, tasks, running, storage, shutdown_delay })
     }
 
-    /// Stops accepting, lets open requests finish for a short time, ends controllers, closes the storage.
+    /// Says that it is not ready, waits as long as it was told to, stops accepting, lets open requests
+    /// finish, ends watches and controllers, closes the storage.
     pub async fn stop(mut self) {
-        self.running.server.set_ready(false);
+        self.running.server.begin_stop();
+        tokio::time::sleep(self.shutdown_delay).await;
+        self.running.server.end_watches();
         self.stop.cancel();
         while self.tasks.join_next().await.is_some() {}
         drop(self.running);
@@ -144,7 +149,12 @@ impl Server {
 }
 
 /// The API that everything else stands on, with the definitions of our kinds.
-async fn management_api(storage: Arc<dyn Storage>, keys: &Keys) -> anyhow::Result<Running> {
+async fn management_api(
+    storage: Arc<dyn Storage>,
+    keys: &Keys,
+    settings: &ServerSettings,
+) -> anyhow::Result<Running> {
+    let audit = settings.audit.resolve().map_err(anyhow::Error::msg)?;
     let running = Assembly {
         storage,
         profile: Profile::Management,
@@ -159,7 +169,7 @@ async fn management_api(storage: Arc<dyn Storage>, keys: &Keys) -> anyhow::Resul
         service_account_key_pem: keys.service_account_key_pem.clone(),
         root_ca_pem: keys.authority.certificate_pem().to_owned(),
     }
-    .start()
+    .start_audited(audit)
     .await
     .context("cannot start the management API")?;
     let client = InProcess(running.server.clone()).server();
@@ -167,6 +177,7 @@ async fn management_api(storage: Arc<dyn Storage>, keys: &Keys) -> anyhow::Resul
     crate::definitions::install(&client, &api_management::crds())
         .await
         .context("cannot install the definitions of our kinds")?;
+    crate::priority::install(&client).await?;
     feature_kit::runtime::allow_watching(&client).await.context("cannot let controllers watch")?;
     Ok(running)
 }

@@ -3,8 +3,10 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use api_meta::image::ImageReference;
+use apiserver::audit::AuditFlags;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +64,25 @@ pub struct ServerArgs {
     /// Image of the agents
     #[arg(long, env = "DROVER_AGENT_IMAGE", value_name = "REF")]
     pub agent_image: Option<String>,
+    /// Audit log; without it nothing is recorded
+    #[arg(long, env = "DROVER_AUDIT_LOG_PATH", value_name = "FILE")]
+    pub audit_log_path: Option<PathBuf>,
+    /// What the audit log records [default: metadata of everything but health checks]
+    #[arg(long, env = "DROVER_AUDIT_POLICY_FILE", value_name = "FILE")]
+    pub audit_policy_file: Option<PathBuf>,
+    /// Size at which a new audit log is begun [default: 100]
+    #[arg(long, env = "DROVER_AUDIT_LOG_MAXSIZE", value_name = "MEGABYTES")]
+    pub audit_log_maxsize: Option<u32>,
+    /// Earlier audit logs that are kept; 0 is all [default: 10]
+    #[arg(long, env = "DROVER_AUDIT_LOG_MAXBACKUP", value_name = "N")]
+    pub audit_log_maxbackup: Option<u32>,
+    /// Age at which earlier audit logs go; 0 is never [default: 30]
+    #[arg(long, env = "DROVER_AUDIT_LOG_MAXAGE", value_name = "DAYS")]
+    pub audit_log_maxage: Option<u32>,
+    /// Time between the end being asked for, when /readyz fails, and new connections being refused,
+    /// such as `15s` [default: 0s]
+    #[arg(long, env = "DROVER_SHUTDOWN_DELAY_DURATION", value_name = "DURATION")]
+    pub shutdown_delay_duration: Option<String>,
     /// YAML file with any of these settings, by flag name
     #[arg(long, env = "DROVER_CONFIG", value_name = "FILE")]
     #[serde(skip)]
@@ -87,6 +108,53 @@ pub struct ServerSettings {
     pub bootstrap_password: Option<String>,
     pub agent_image: String,
     pub trusted_proxies: String,
+    #[serde(flatten)]
+    pub audit: AuditSettings,
+    #[serde(serialize_with = "in_seconds")]
+    pub shutdown_delay_duration: Duration,
+}
+
+fn in_seconds<S: serde::Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{}s", value.as_secs_f64()))
+}
+
+/// The audit log, as it was asked for; what is absent has a default.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct AuditSettings {
+    pub audit_log_path: Option<PathBuf>,
+    pub audit_policy_file: Option<PathBuf>,
+    pub audit_log_maxsize: Option<u32>,
+    pub audit_log_maxbackup: Option<u32>,
+    pub audit_log_maxage: Option<u32>,
+}
+
+/// Kinds of ours whose objects hold what opens doors.
+const SENSITIVE: [(&str, &str); 3] = [
+    ("management.cattle.io", "clusterregistrationtokens"),
+    ("management.cattle.io", "tokens"),
+    ("management.cattle.io", "users"),
+];
+
+impl AuditSettings {
+    /// What they come to; `None` when nothing is to be recorded.
+    ///
+    /// # Errors
+    /// The policy cannot be read or used; the text says what to do.
+    pub fn resolve(&self) -> Result<Option<apiserver::audit::AuditSettings>, String> {
+        let flags = AuditFlags {
+            log_path: self.audit_log_path.clone(),
+            policy_file: self.audit_policy_file.clone(),
+            log_maxsize: self.audit_log_maxsize,
+            log_maxbackup: self.audit_log_maxbackup,
+            log_maxage: self.audit_log_maxage,
+        };
+        let mut settings = flags.resolve()?;
+        if let Some(settings) = &mut settings {
+            settings.sensitive.extend(SENSITIVE);
+        }
+        Ok(settings)
+    }
 }
 
 impl std::fmt::Debug for ServerSettings {
@@ -127,8 +195,21 @@ impl ServerArgs {
         self.merged(file)
     }
 
+    fn audit(&self, file: &Self) -> AuditSettings {
+        let path =
+            |own: &Option<PathBuf>, file: &Option<PathBuf>| own.as_ref().or(file.as_ref()).cloned();
+        AuditSettings {
+            audit_log_path: path(&self.audit_log_path, &file.audit_log_path),
+            audit_policy_file: path(&self.audit_policy_file, &file.audit_policy_file),
+            audit_log_maxsize: self.audit_log_maxsize.or(file.audit_log_maxsize),
+            audit_log_maxbackup: self.audit_log_maxbackup.or(file.audit_log_maxbackup),
+            audit_log_maxage: self.audit_log_maxage.or(file.audit_log_maxage),
+        }
+    }
+
     fn merged(self, file: Self) -> Result<ServerSettings, SettingsError> {
         let mut problems = Vec::new();
+        let audit = self.audit(&file);
         let listen = self.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned());
         let listen = match parse_listen(&listen) {
             Ok(listen) => listen,
@@ -175,10 +256,19 @@ impl ServerArgs {
                 "trusted-proxies: \"{entry}\" is neither an address nor a network such as 10.0.0.0/8"
             ));
         }
+        problems.extend(audit.resolve().err());
+        let delay = self.shutdown_delay_duration.or(file.shutdown_delay_duration);
+        let delay = parse_delay(delay.as_deref().unwrap_or("0s"));
+        let shutdown_delay_duration = delay.unwrap_or_else(|problem| {
+            problems.push(problem);
+            Duration::ZERO
+        });
         if !problems.is_empty() {
             return Err(SettingsError(problems));
         }
         Ok(ServerSettings {
+            audit,
+            shutdown_delay_duration,
             data_dir: self.data_dir.or(file.data_dir).unwrap_or_else(|| DATA_DIR.into()),
             listen,
             storage,
@@ -188,6 +278,19 @@ impl ServerArgs {
             agent_image,
             trusted_proxies,
         })
+    }
+}
+
+/// Longest `--shutdown-delay-duration`: whoever ends a server waits for it.
+const SHUTDOWN_DELAY_MAX: Duration = Duration::from_secs(600);
+
+fn parse_delay(text: &str) -> Result<Duration, String> {
+    let limit = SHUTDOWN_DELAY_MAX.as_secs_f64();
+    match api_meta::duration::seconds(text) {
+        Ok(seconds) if (0.0..=limit).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!(
+            "shutdown-delay-duration: \"{text}\" is no time such as 15s, of {limit} s at most"
+        )),
     }
 }
 

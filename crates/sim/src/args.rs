@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use apiserver::assembly::Controllers;
+use apiserver::audit::AuditFlags;
 use clap::Args;
 
 use crate::authentication::AuthenticationArgs;
@@ -53,12 +54,43 @@ pub struct SimArgs {
     pub external_controllers: bool,
     #[command(flatten)]
     pub authentication: AuthenticationArgs,
+    /// Audit log of the first cluster, the other ones' with `.1`, `.2` … behind it; without it
+    /// nothing is recorded
+    #[arg(long, env = "DROVER_SIM_AUDIT_LOG_PATH", value_name = "FILE")]
+    pub audit_log_path: Option<PathBuf>,
+    /// What the audit log records [default: metadata of everything but health checks]
+    #[arg(long, env = "DROVER_SIM_AUDIT_POLICY_FILE", value_name = "FILE")]
+    pub audit_policy_file: Option<PathBuf>,
+    /// Size at which a new audit log is begun [default: 100]
+    #[arg(long, env = "DROVER_SIM_AUDIT_LOG_MAXSIZE", value_name = "MEGABYTES")]
+    pub audit_log_maxsize: Option<u32>,
+    /// Earlier audit logs that are kept; 0 is all [default: 10]
+    #[arg(long, env = "DROVER_SIM_AUDIT_LOG_MAXBACKUP", value_name = "N")]
+    pub audit_log_maxbackup: Option<u32>,
+    /// Age at which earlier audit logs go; 0 is never [default: 30]
+    #[arg(long, env = "DROVER_SIM_AUDIT_LOG_MAXAGE", value_name = "DAYS")]
+    pub audit_log_maxage: Option<u32>,
 }
 
 impl SimArgs {
     /// Who controls the clusters.
     pub(crate) fn controllers(&self) -> Controllers {
         if self.external_controllers { Controllers::Outside } else { Controllers::Inside }
+    }
+
+    /// The audit log of a cluster.
+    pub(crate) fn audit(&self, index: u32) -> AuditFlags {
+        let of_cluster = |path: &PathBuf| match index {
+            0 => path.clone(),
+            index => PathBuf::from(format!("{}.{index}", path.display())),
+        };
+        AuditFlags {
+            log_path: self.audit_log_path.as_ref().map(of_cluster),
+            policy_file: self.audit_policy_file.clone(),
+            log_maxsize: self.audit_log_maxsize,
+            log_maxbackup: self.audit_log_maxbackup,
+            log_maxage: self.audit_log_maxage,
+        }
     }
 
     /// Where a cluster listens.

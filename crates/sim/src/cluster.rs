@@ -10,6 +10,7 @@ use apiserver::ApiServer;
 use apiserver::aggregation::FrontProxy;
 use apiserver::assembly::{Assembly, Controllers, Profile, Running};
 use apiserver::controllers;
+use apiserver::audit::AuditFlags;
 use apiserver::service_accounts::SigningKey;
 use pki::{ClientCertificatePolicy, ServingCertificate};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
@@ -41,6 +42,7 @@ pub struct ClusterConfig {
     pub authentication: Authentication,
     pub agent: AgentCommand,
     pub front_proxy: FrontProxy,
+    pub audit: AuditFlags,
 }
 
 pub struct Cluster {
@@ -80,7 +82,7 @@ impl Cluster {
             service_account_key_pem: std::fs::read_to_string(&key_file)?,
             root_ca_pem: config.ca_pem.clone(),
         }
-        .start()
+        .start_audited(config.audit.resolve().map_err(anyhow::Error::msg)?)
         .await?;
 
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
@@ -135,6 +137,8 @@ impl Cluster {
 
     /// Ends the children, lets open requests finish for a short time.
     pub async fn stop(mut self) {
+        self.running.server.begin_stop();
+        self.running.server.end_watches();
         self.end.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
     }

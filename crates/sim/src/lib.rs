@@ -77,6 +77,7 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
             authentication: authentication.clone(),
             agent: agent.clone(),
             front_proxy: front_proxy.clone(),
+            audit: args.audit(index),
         };
         let start = async move {
             let started = Cluster::start(config).await;

@@ -45,6 +45,11 @@ impl World {
             external_controllers: false,
             authentication: AuthenticationArgs::default(),
             history_revisions: None,
+            audit_log_path: None,
+            audit_policy_file: None,
+            audit_log_maxsize: None,
+            audit_log_maxbackup: None,
+            audit_log_maxage: None,
         };
         let now = SystemTime::now();
         let authority = CertificateFiles::in_directory(folder, "ca");
@@ -64,6 +69,7 @@ impl World {
             authentication: Authentication::default(),
             agent: AgentCommand::new(&args).unwrap(),
             front_proxy: crate::front_proxy(folder, now).unwrap(),
+            audit: args.audit(0),
         };
         let cluster = Cluster::start(config).await?;
         let admin = UserInfo::new("admin", &[GROUP_MASTERS]);

@@ -25,11 +25,21 @@ fn all_problems_are_told_at_once() {
         bootstrap_password: Some("short".to_owned()),
         kubeconfig: Some("x".into()),
         trusted_proxies: Some("10.0.0.0/8, proxy.corp".to_owned()),
+        audit_policy_file: Some("policy.yaml".into()),
+        shutdown_delay_duration: Some("soon".to_owned()),
         ..ServerArgs::default()
     };
     let text = resolve(args, "{}").unwrap_err();
-    let words =
-        ["listen", "storage", "server-url", "bootstrap-password", "kubeconfig", "proxy.corp"];
+    let words = [
+        "listen",
+        "storage",
+        "server-url",
+        "bootstrap-password",
+        "kubeconfig",
+        "proxy.corp",
+        "audit-policy-file",
+        "shutdown-delay-duration",
+    ];
     for word in words {
         assert!(text.contains(word), "{word} is missing in {text}");
     }
