@@ -193,7 +193,7 @@ impl Schema {
             let mut results: Vec<_> = rules.any_of.iter().map(run).collect();
             if results.iter().all(|found| !found.is_empty()) {
                 out.push(whole(format!("{path:?} must validate at least one schema (anyOf)")));
-                out.append(&mut nearest(&mut results));
+                out.append(&mut results[self.nearest(&rules.any_of, value)]);
             }
         }
         if !rules.one_of.is_empty() {
@@ -207,7 +207,7 @@ impl Schema {
                 };
                 out.push(whole(format!("{text} {detail}")));
                 if valid == 0 {
-                    out.append(&mut nearest(&mut results));
+                    out.append(&mut results[self.nearest(&rules.one_of, value)]);
                 }
             }
         }
@@ -224,11 +224,32 @@ impl Schema {
             out.push(whole(format!("{path:?} must not validate the schema (not)")));
         }
     }
-}
 
-/// The violations of the alternative that came closest.
-fn nearest(results: &mut [Vec<Cause>]) -> Vec<Cause> {
-    results.iter_mut().min_by_key(|found| found.len()).map(std::mem::take).unwrap_or_default()
+    /// The alternative whose violations are told when all fail: the first of those that say most of
+    /// `value`. The number of violations does not count.
+    fn nearest(&self, alternatives: &[Id], value: &Value) -> usize {
+        let said = alternatives.iter().map(|id| self.said_of(*id, value));
+        let (place, _) = said
+            .enumerate()
+            .fold((0, 0), |best, (place, said)| if said > best.1 { (place, said) } else { best });
+        place
+    }
+
+    /// How many parts of `value` a schema looks at.
+    fn said_of(&self, id: Id, value: &Value) -> usize {
+        let node = self.node(id);
+        let below: usize = match value {
+            Value::Object(fields) => fields
+                .iter()
+                .filter_map(|(key, child)| Some(self.said_of(node.property(key)?, child)))
+                .sum(),
+            Value::Array(items) => {
+                node.items.map_or(0, |id| items.iter().map(|item| self.said_of(id, item)).sum())
+            }
+            _ => 0,
+        };
+        1 + below
+    }
 }
 
 fn stops_rules(cause: &Cause) -> bool {

@@ -199,6 +199,35 @@ fn combinations() {
 }
 
 #[test]
+fn of_alternatives_that_all_fail_the_first_that_says_most_is_told() {
+    let text = json!({"type": "string"});
+    let schema = |alternatives: Value| {
+        json!({
+            "type": "object", "properties": {"a": text, "b": text, "c": text},
+            "oneOf": alternatives,
+        })
+    };
+    let short = json!({"properties": {"a": {"enum": ["q"]}, "b": {"maxLength": 1}}});
+    let other = json!({"properties": {"a": {"not": {"enum": ["q"]}}}});
+    expect(&[
+        (
+            schema(json!([{"required": ["a", "b"]}, {"required": ["c"]}])),
+            json!({}),
+            "spec.v.a: Required value\nspec.v.b: Required value",
+        ),
+        (
+            schema(json!([other, short])),
+            json!({"a": "q", "b": "xx"}),
+            "spec.v.b: Too long: may not be more than 1 bytes",
+        ),
+    ]);
+    let schema = json!({"type": "string", "allOf": [{"enum": ["q"]}, {"enum": ["q"]}]});
+    let causes = field(schema).validate(&json!({"spec": {"v": "x"}}), None);
+    let told = told(&causes);
+    assert_eq!(told.iter().filter(|text| text.contains("Unsupported value")).count(), 1);
+}
+
+#[test]
 fn formats() {
     let cases: &[(&str, &[&str], &[&str])] = &[
         (
