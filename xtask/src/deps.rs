@@ -2,10 +2,12 @@
 //!
 //! Each module under `testbed/` is built; a build is kept under the hash of everything that went into it,
 //! so nothing is built twice. There is no partial outcome: either every program of a module is there or
-//! the command fails. The [`python`] client comes from its packages; [`chromium`] and what a node needs ([`debian`]) are unpacked from the distribution's packages.
+//! the command fails. The [`python`] client comes from its packages, published [`definitions`] from their
+//! modules; [`chromium`] and what a node needs ([`debian`]) are unpacked from the distribution's packages.
 
 mod chromium;
 mod debian;
+mod definitions;
 mod packages;
 mod python;
 
@@ -50,6 +52,7 @@ pub fn run() -> Result<()> {
         module.provide(&root.join("testbed").join(module.name), &deps)?;
     }
     python::provide(&root.join("testbed"), &deps)?;
+    definitions::provide(&root.join("testbed"), &deps)?;
     debian::provide(&deps)?;
     chromium::provide(&deps)
 }

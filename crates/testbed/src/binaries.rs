@@ -118,6 +118,20 @@ impl Binaries {
         &self.packages
     }
 
+    /// The folder with one folder of YAML files for each module that publishes definitions of custom
+    /// resources.
+    ///
+    /// # Errors
+    /// [`Error::MissingProgram`] with the command that brings them.
+    pub fn definitions(&self) -> Result<PathBuf, Error> {
+        let path = self.folder.with_file_name("definitions").join("current");
+        if path.is_dir() {
+            Ok(path)
+        } else {
+            Err(Error::MissingProgram { program: "definitions", path })
+        }
+    }
+
     /// Path of `program`.
     ///
     /// # Errors
