@@ -1,7 +1,10 @@
 //! `cargo xtask soak`: the long forms of the tests that have one.
 //!
 //! A test has a long form when it reads `DROVER_SOAK_SECONDS` and goes on for that long. A suite is
-//! a crate with such tests; the sources are asked, so that no list can be out of date.
+//! a crate with such tests; the sources are asked, so that no list can be out of date. The suite
+//! [`fuzz`] is the fuzz targets.
+
+mod fuzz;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,9 +22,18 @@ const SECONDS_ENV: &str = "DROVER_SOAK_SECONDS";
 pub struct Arguments {
     /// One suite; without it all take turns.
     suite: Option<String>,
-    /// For all suites together.
-    #[arg(long, default_value_t = 1.0)]
-    hours: f64,
+    /// For all suites together; without it one hour, and one for each fuzz target.
+    #[arg(long)]
+    hours: Option<f64>,
+    /// The same in seconds.
+    #[arg(long, conflicts_with = "hours")]
+    seconds: Option<u64>,
+    /// Only this fuzz target.
+    #[arg(long)]
+    target: Option<String>,
+    /// Where the search of a fuzz target begins; told by each run.
+    #[arg(long)]
+    seed: Option<u32>,
     /// Only name the suites.
     #[arg(long)]
     list: bool,
@@ -29,6 +41,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut suites = suites(&workspace::root().join("crates"))?;
+    suites.push(fuzz::SUITE.to_owned());
     if arguments.list {
         suites.iter().for_each(|suite| println!("{suite}"));
         return Ok(());
@@ -39,18 +52,25 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         suites = vec![only.clone()];
     }
-    if suites.is_empty() {
-        bail!("no test reads {SECONDS_ENV} yet, so nothing has a long form");
+    let hours = arguments.hours.map(|hours| Duration::try_from_secs_f64(hours * 3600.0));
+    let hours = hours.transpose().context("--hours must be a time")?;
+    let given = hours.or(arguments.seconds.map(Duration::from_secs));
+    let count = u32::try_from(suites.len()).unwrap_or(u32::MAX);
+    let of_fuzz = given.map(|given| given / count);
+    let share = given.unwrap_or(Duration::from_secs(3600)) / count;
+    if suites.iter().any(|suite| suite != fuzz::SUITE) {
+        deps::run()?;
     }
-    let hours = Duration::try_from_secs_f64(arguments.hours * 3600.0 / suites.len() as f64)
-        .context("--hours must be a time")?;
-    deps::run()?;
     for suite in &suites {
         let start = Instant::now();
-        println!("soak {suite} for {}", process::length(hours));
+        if suite == fuzz::SUITE {
+            fuzz::run(arguments.target.as_deref(), of_fuzz, arguments.seed)?;
+            continue;
+        }
+        println!("soak {suite} for {}", process::length(share));
         let mut cargo = workspace::cargo();
         cargo.args(["test", "-p", suite, "--", "--nocapture"]);
-        process::succeed(cargo.env(SECONDS_ENV, hours.as_secs().to_string()))?;
+        process::succeed(cargo.env(SECONDS_ENV, share.as_secs().to_string()))?;
         println!("soak {suite} held for {}", process::length(start.elapsed()));
     }
     Ok(())
