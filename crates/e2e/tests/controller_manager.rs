@@ -26,7 +26,7 @@ const ROUND_EVERY: Duration = Duration::from_secs(300);
 const MINUTE: Duration = Duration::from_secs(90);
 
 /// Errors that are to be expected, by what they contain, how often in a round, and why.
-const EXPLAINED: [(&str, usize, &str); 7] = [
+const EXPLAINED: [(&str, usize, &str); 8] = [
     ("The manifest file is empty", 0, "the start tells so of a flag that is not used"),
     ("is not as new as written version", 30, "a controller waits until it sees its own write"),
     ("exceeded quota: room", 40, "the round asks for more pods than a quota allows"),
@@ -41,6 +41,7 @@ const EXPLAINED: [(&str, usize, &str); 7] = [
         "nothing measures the load of pods here",
     ),
     ("\\\" not found", 10, "a controller is late to learn that an object is gone"),
+    ("ResourceClaim not created yet", 5, "a pod is seen before the claim that is made for it"),
     ("is being terminated", 20, "a controller is late to learn that a namespace goes"),
 ];
 /// Those of the start.

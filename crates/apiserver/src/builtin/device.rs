@@ -146,7 +146,7 @@ fn default_request(request: &mut Object) {
     each(request, "tolerations", |toleration| preset(toleration, "operator", "Equal"));
 }
 
-/// A change of what never changes. The text of the value is left out: it is long, and of no use.
+/// A change of what never changes.
 fn kept(field: &str, new: &Value, old: Option<&Value>) -> Option<Cause> {
     let changed = old.is_some_and(|old| old != new);
     changed.then(|| Cause::invalid(field, new, IMMUTABLE))
