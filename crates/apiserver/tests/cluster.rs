@@ -261,6 +261,20 @@ async fn parts_of_a_pod_are_written_by_their_subresources_alone() {
     assert_eq!(code, 422);
     assert!(message(&told).contains("existing ephemeral containers \"e\" may not be removed"));
 
+    let quotas = "/api/v1/namespaces/default/resourcequotas";
+    let hard = json!({"requests.cpu": "250m"});
+    let quota = json!({"metadata": {"name": "room"}, "spec": {"hard": hard}});
+    let mut quota = world.root(Method::POST, quotas, quota).await;
+    quota["status"] = json!({"hard": hard, "used": {"requests.cpu": "100m"}});
+    world.root(Method::PUT, &format!("{quotas}/room/status"), quota).await;
+    let mut greedy = debugged.clone();
+    greedy["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "300m".into();
+    let (code, told) = put("resize", &greedy).await;
+    assert_eq!(code, 403);
+    assert!(
+        message(&told).contains("exceeded quota: room, requested: requests.cpu=200m"),
+        "{told}"
+    );
     let mut resized = debugged.clone();
     resized["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "200m".into();
     resized["spec"]["containers"][0]["image"] = "other".into();

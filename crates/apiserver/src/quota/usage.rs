@@ -49,9 +49,13 @@ pub fn is_counted(
             pod::is_bounded(old) != pod::is_bounded(object)
         }
         (Operation::Update, _) => is_core(resource, "services") || is_claim(resource),
+        (Operation::Part(part), _) => is_pod(resource) && part == RESIZE,
         _ => false,
     }
 }
+
+/// The subresource of pods that changes what they request.
+const RESIZE: &str = "resize";
 
 fn count_name(resource: &Resource) -> String {
     format!("count/{}", qualified(&resource.plural, &resource.group))
