@@ -133,6 +133,10 @@ fn default_claim(spec: &mut Object) {
         }
         each(request, "firstAvailable", default_request);
     });
+    // There even when there is none.
+    if devices.get("requests").is_none_or(|requests| items(requests).is_empty()) {
+        devices.insert("requests".to_owned(), Value::Null);
+    }
 }
 
 fn default_request(request: &mut Object) {
