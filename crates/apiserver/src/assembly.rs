@@ -24,6 +24,7 @@ use crate::authorization::bootstrap::{cluster_policy, management_policy};
 use crate::authorization::{EscalationGuard, RbacAuthorizer, follow, rbac_resources};
 use crate::documents::{KEYS_PATH, OpenIdDocuments};
 use crate::flow_control::FlowControl;
+use crate::resource::Resource;
 use crate::reviews::{ReviewSources, review_resources};
 use crate::server::{ApiServer, Operations, Parts};
 use crate::service_accounts::keys::openid_configuration;
@@ -80,6 +81,8 @@ pub struct Assembly {
     pub front_proxy: Option<FrontProxy>,
     /// What clients inside verify the server with: `kube-root-ca.crt`.
     pub root_ca_pem: String,
+    /// Requests are recorded so, if at all.
+    pub audit: Option<AuditSettings>,
 }
 
 /// Why a server could not be put together.
@@ -109,102 +112,78 @@ pub struct Running {
     _tasks: JoinSet<()>,
 }
 
+/// Who callers are known by, and what belongs to it.
+struct Identities {
+    authenticator: Arc<dyn Authenticator>,
+    tokens: Arc<dyn TokenAuthenticator>,
+    /// Of tokens that are asked for without any.
+    audiences: Vec<String>,
+    signing: Arc<SigningKey>,
+    openid: OpenIdDocuments,
+}
+
 impl Assembly {
-    /// Serves stored definitions, roles and namespaces when it returns. Not yet marked ready.
-    pub async fn start(self) -> Result<Running, AssemblyError> {
-        self.start_audited(None).await
+    /// A server that keeps itself in order and believes nobody but its service accounts.
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        profile: Profile,
+        service_account_key_pem: String,
+    ) -> Self {
+        Self {
+            storage,
+            profile,
+            controllers: Controllers::Inside,
+            version_suffix: String::new(),
+            authenticators: Vec::new(),
+            tokens: Vec::new(),
+            bootstrap_tokens: false,
+            tokens_outside: Vec::new(),
+            client_authorities_pem: None,
+            service_account_key_pem,
+            front_proxy: None,
+            root_ca_pem: String::new(),
+            audit: None,
+        }
     }
 
-    /// As [`Assembly::start`], with an audit log.
-    pub async fn start_audited(
-        self,
-        audit: Option<AuditSettings>,
-    ) -> Result<Running, AssemblyError> {
-        let registry = Registry::start(self.storage).await?;
+    /// Serves stored definitions, roles and namespaces when it returns. Not yet marked ready.
+    pub async fn start(mut self) -> Result<Running, AssemblyError> {
+        let registry = Registry::start(self.storage.clone()).await?;
         let rbac = Arc::new(RbacAuthorizer::default());
-        let guard = Arc::new(EscalationGuard::new(rbac.clone(), rbac.clone()));
-        let key_failed = |error: &dyn std::fmt::Display| AssemblyError::Key(error.to_string());
-        let signing = SigningKey::from_pem(&self.service_account_key_pem)
-            .map_err(|error| key_failed(&error))?;
-        let signing = Arc::new(signing);
-        let verify = VerifyKeys::from_pems([self.service_account_key_pem.as_str()])
-            .map_err(|error| key_failed(&error))?;
-        let objects = Arc::new(Arc::downgrade(&registry));
-        let audiences = vec![ISSUER.to_owned()];
-
-        let openid = OpenIdDocuments {
-            configuration: openid_configuration(ISSUER, &format!("{ISSUER}{KEYS_PATH}")),
-            keys: verify.jwks(),
-        };
-        let accounts = ServiceAccountTokens::new(ISSUER, verify, objects.clone());
-        let mut kinds = self.tokens;
-        kinds.push(Arc::new(accounts));
-        if self.bootstrap_tokens {
-            kinds.push(Arc::new(BootstrapTokens::new(objects.clone())));
-        }
-        kinds.extend(self.tokens_outside);
-        let tokens: Arc<dyn TokenAuthenticator> = Arc::new(TokenChain::new(kinds));
-        let mut members = self.authenticators;
-        if let Some(pem) = &self.client_authorities_pem {
-            let verifier = CertificateVerifier::new(pem)
-                .map_err(|error| AssemblyError::Authorities(error.to_string()))?;
-            members.push(Arc::new(X509Authenticator::new(Arc::new(verifier))));
-        }
-        members.push(Arc::new(BearerAuthenticator::new(tokens.clone(), audiences.clone())));
-
-        let (mut resources, policy) = match self.profile {
-            Profile::Management => (builtin::management_profile(), management_policy()),
-            Profile::Full => (builtin::full_profile(), cluster_policy()),
-        };
-        builtin::add_scale(&registry, &mut resources);
-        builtin::add_endpoints(&registry, &mut resources);
-        let requests = TokenRequests::new(ISSUER, audiences.clone(), signing.clone(), objects);
-        if let Some(accounts) = resources.iter_mut().find(|r| r.plural == "serviceaccounts") {
-            accounts.subresources.push(requests.subresource());
-        }
-        resources.extend(rbac_resources(&guard));
-        if self.profile == Profile::Full {
-            resources.push(builtin::certificate_signing_requests(rbac.clone()));
-        }
-        let guard = Arc::new(PolicyGuard::new(rbac.clone(), &registry));
-        resources.extend(policies::kinds::policy_resources(&guard));
-        resources.push(custom::definition_resource());
-        resources.extend(review_resources(&ReviewSources {
-            authorizer: rbac.clone(),
-            rules: rbac.clone(),
-            tokens,
-            audiences,
-        }));
-        registry.install(resources).await?;
+        let identities = self.identities(&registry)?;
+        registry.install(resources(self.profile, &registry, &rbac, &identities)).await?;
 
         controllers::bootstrap(&registry).await?;
+        let policy = match self.profile {
+            Profile::Management => management_policy(),
+            Profile::Full => cluster_policy(),
+        };
         let rbac_follower = follow::start(&registry, &rbac, policy).await?;
+        registry.set_authorizer(rbac.clone());
         let webhooks = webhooks::follow::start(&registry).await?;
+        let policies = policies::follow::start(&registry).await?;
         if let Some(front_proxy) = &self.front_proxy {
             let authorities = self.client_authorities_pem.as_deref();
             aggregation::delegation::publish(&registry, front_proxy, authorities).await?;
         }
         let api_services = aggregation::follow::start(&registry, self.front_proxy).await?;
-        registry.set_authorizer(rbac.clone());
-        let policies = policies::follow::start(&registry).await?;
-        let mut tasks = JoinSet::new();
         let definitions = custom::controller::DefinitionController::start(&registry).await?;
+        let mut tasks = JoinSet::new();
         if self.controllers == Controllers::Inside {
             controllers::start(&registry, &self.root_ca_pem, &mut tasks);
-            tasks.spawn(legacy::keep(registry.clone(), signing, self.root_ca_pem));
+            tasks.spawn(legacy::keep(registry.clone(), identities.signing, self.root_ca_pem));
         }
-
         tasks.spawn(aggregation::register::run(registry.clone()));
 
-        let (operations, flow_follower) = operations(&registry, audit).await?;
+        let (operations, flow_follower) = operations(&registry, self.audit).await?;
         let parts = Parts {
             registry,
-            authenticator: Arc::new(UnionAuthenticator::new(members, true)),
+            authenticator: identities.authenticator,
             authorizer: rbac,
             git_version: format!("{GIT_VERSION}{}", self.version_suffix),
         };
         let server = ApiServer::with(parts, operations);
-        server.serve_openid(openid);
+        server.serve_openid(identities.openid);
         Ok(Running {
             server,
             _flow_control: flow_follower,
@@ -216,6 +195,77 @@ impl Assembly {
             _tasks: tasks,
         })
     }
+
+    fn identities(&mut self, registry: &Arc<Registry>) -> Result<Identities, AssemblyError> {
+        let key_failed = |error: &dyn std::fmt::Display| AssemblyError::Key(error.to_string());
+        let pem = self.service_account_key_pem.as_str();
+        let signing = SigningKey::from_pem(pem).map_err(|error| key_failed(&error))?;
+        let verify = VerifyKeys::from_pems([pem]).map_err(|error| key_failed(&error))?;
+        let openid = OpenIdDocuments {
+            configuration: openid_configuration(ISSUER, &format!("{ISSUER}{KEYS_PATH}")),
+            keys: verify.jwks(),
+        };
+        let objects = Arc::new(Arc::downgrade(registry));
+        let mut kinds = std::mem::take(&mut self.tokens);
+        kinds.push(Arc::new(ServiceAccountTokens::new(ISSUER, verify, objects.clone())));
+        if self.bootstrap_tokens {
+            kinds.push(Arc::new(BootstrapTokens::new(objects)));
+        }
+        kinds.append(&mut self.tokens_outside);
+        let tokens: Arc<dyn TokenAuthenticator> = Arc::new(TokenChain::new(kinds));
+
+        let mut members = std::mem::take(&mut self.authenticators);
+        if let Some(pem) = &self.client_authorities_pem {
+            let verifier = CertificateVerifier::new(pem)
+                .map_err(|error| AssemblyError::Authorities(error.to_string()))?;
+            members.push(Arc::new(X509Authenticator::new(Arc::new(verifier))));
+        }
+        let audiences = vec![ISSUER.to_owned()];
+        members.push(Arc::new(BearerAuthenticator::new(tokens.clone(), audiences.clone())));
+        Ok(Identities {
+            authenticator: Arc::new(UnionAuthenticator::new(members, true)),
+            tokens,
+            audiences,
+            signing: Arc::new(signing),
+            openid,
+        })
+    }
+}
+
+/// Every kind of `profile` but those that definitions bring.
+fn resources(
+    profile: Profile,
+    registry: &Arc<Registry>,
+    rbac: &Arc<RbacAuthorizer>,
+    identities: &Identities,
+) -> Vec<Resource> {
+    let mut resources = match profile {
+        Profile::Management => builtin::management_profile(),
+        Profile::Full => builtin::full_profile(),
+    };
+    builtin::add_scale(registry, &mut resources);
+    builtin::add_endpoints(registry, &mut resources);
+    if let Some(accounts) = resources.iter_mut().find(|r| r.plural == "serviceaccounts") {
+        let objects = Arc::new(Arc::downgrade(registry));
+        let (audiences, key) = (identities.audiences.clone(), identities.signing.clone());
+        let requests = TokenRequests::new(ISSUER, audiences, key, objects);
+        accounts.subresources.push(requests.subresource());
+    }
+    let guard = Arc::new(EscalationGuard::new(rbac.clone(), rbac.clone()));
+    resources.extend(rbac_resources(&guard));
+    if profile == Profile::Full {
+        resources.push(builtin::certificate_signing_requests(rbac.clone()));
+    }
+    let guard = Arc::new(PolicyGuard::new(rbac.clone(), registry));
+    resources.extend(policies::kinds::policy_resources(&guard));
+    resources.push(custom::definition_resource());
+    resources.extend(review_resources(&ReviewSources {
+        authorizer: rbac.clone(),
+        rules: rbac.clone(),
+        tokens: identities.tokens.clone(),
+        audiences: identities.audiences.clone(),
+    }));
+    resources
 }
 
 /// What stands around the requests, with the stored objects in force.

@@ -28,8 +28,7 @@ pub use read::{List, ListQuery, Version};
 pub(crate) use read::{key_prefix, matches};
 pub use subscription::{Subscription, Update};
 pub use write::{
-    DeleteOptions, Deleted, FieldValidation, Propagation, Target, Warnings,
-    WriteOptions, Written,
+    DeleteOptions, Deleted, FieldValidation, Propagation, Target, Warnings, WriteOptions, Written,
 };
 pub(crate) use write::{bring_to_version, new_uid, scale as applied_scale};
 

@@ -34,15 +34,13 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let people = "t-root,root,,system:masters\nt-ann,ann,\nt-bob,bob,7,devs";
         let running = Assembly {
-            storage: EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap(),
-            profile: Profile::Full,
             controllers: Controllers::Outside,
-            version_suffix: String::new(),
-            authenticators: Vec::new(),
             tokens: vec![Arc::new(StaticTokens::parse(people).unwrap())],
-            client_authorities_pem: None,
-            service_account_key_pem: SigningKey::generate_pem(),
-            root_ca_pem: String::new(),
+            ..Assembly::new(
+                EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap(),
+                Profile::Full,
+                SigningKey::generate_pem(),
+            )
         };
         let world = Self { running: running.start().await.unwrap(), _folder: folder };
         let account = json!({"metadata": {"name": "default"}});

@@ -10,11 +10,13 @@ mod oidc;
 mod paths;
 #[path = "tokens/provider.rs"]
 mod provider;
+#[path = "tokens/wait.rs"]
+mod wait;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use apiserver::assembly::{Assembly, Controllers, Profile, Running};
+use apiserver::assembly::{Assembly, Profile, Running};
 use apiserver::authentication::{ReviewVersion, StaticTokens, TokenAuthenticator, TokenWebhook};
 use apiserver::service_accounts::SigningKey;
 use base64::Engine as _;
@@ -44,17 +46,15 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let people = "t-root,root,,system:masters\nt-ann,ann,";
         let running = Assembly {
-            storage: EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap(),
-            profile: Profile::Full,
-            controllers: Controllers::Inside,
-            version_suffix: String::new(),
-            authenticators: Vec::new(),
             tokens: vec![Arc::new(StaticTokens::parse(people).unwrap())],
             bootstrap_tokens: true,
             tokens_outside: outside,
-            client_authorities_pem: None,
-            service_account_key_pem: SigningKey::generate_pem(),
             root_ca_pem: "CA".to_owned(),
+            ..Assembly::new(
+                EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap(),
+                Profile::Full,
+                SigningKey::generate_pem(),
+            )
         };
         Self { running: running.start().await.unwrap(), _folder: folder }
     }

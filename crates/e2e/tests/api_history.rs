@@ -16,6 +16,8 @@ mod commits;
 mod record;
 #[path = "api_history/run.rs"]
 mod run;
+#[path = "api_history/wait.rs"]
+mod wait;
 #[path = "api_history/watchers.rs"]
 mod watchers;
 #[path = "api_history/watches.rs"]

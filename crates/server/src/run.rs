@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use apiserver::ApiServer;
-use apiserver::assembly::{Assembly, Controllers, Profile, Running};
+use apiserver::assembly::{Assembly, Profile, Running};
 use cluster_access::ClusterAccess;
 use cluster_access::proxy::Proxy;
 use controller::ManagementScope;
@@ -156,20 +156,12 @@ async fn management_api(
 ) -> anyhow::Result<Running> {
     let audit = settings.audit.resolve().map_err(anyhow::Error::msg)?;
     let running = Assembly {
-        storage,
-        profile: Profile::Management,
-        controllers: Controllers::Inside,
         version_suffix: "+drover".to_owned(),
-        authenticators: Vec::new(),
-        tokens: Vec::new(),
-        bootstrap_tokens: false,
-        tokens_outside: Vec::new(),
-        client_authorities_pem: None,
-        front_proxy: None,
-        service_account_key_pem: keys.service_account_key_pem.clone(),
         root_ca_pem: keys.authority.certificate_pem().to_owned(),
+        audit,
+        ..Assembly::new(storage, Profile::Management, keys.service_account_key_pem.clone())
     }
-    .start_audited(audit)
+    .start()
     .await
     .context("cannot start the management API")?;
     let client = InProcess(running.server.clone()).server();

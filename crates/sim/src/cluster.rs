@@ -9,8 +9,8 @@ use anyhow::Context;
 use apiserver::ApiServer;
 use apiserver::aggregation::FrontProxy;
 use apiserver::assembly::{Assembly, Controllers, Profile, Running};
-use apiserver::controllers;
 use apiserver::audit::AuditFlags;
+use apiserver::controllers;
 use apiserver::service_accounts::SigningKey;
 use pki::{ClientCertificatePolicy, ServingCertificate};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
@@ -69,20 +69,17 @@ impl Cluster {
             access::write(&key_file, &key)?;
         }
         let running = Assembly {
-            storage,
-            profile: Profile::Full,
             controllers: config.controllers,
             version_suffix: "+drover.sim".to_owned(),
-            authenticators: Vec::new(),
             tokens: vec![Arc::new(token.authenticator())],
             bootstrap_tokens: config.authentication.bootstrap_tokens,
             tokens_outside: config.authentication.outside.clone(),
-            client_authorities_pem: None,
             front_proxy: Some(config.front_proxy.clone()),
-            service_account_key_pem: std::fs::read_to_string(&key_file)?,
             root_ca_pem: config.ca_pem.clone(),
+            audit: config.audit.resolve().map_err(anyhow::Error::msg)?,
+            ..Assembly::new(storage, Profile::Full, std::fs::read_to_string(&key_file)?)
         }
-        .start_audited(config.audit.resolve().map_err(anyhow::Error::msg)?)
+        .start()
         .await?;
 
         let listener = TcpListener::bind(config.listen).await.with_context(|| {

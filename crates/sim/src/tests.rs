@@ -63,6 +63,7 @@ impl World {
             listen: args.listen,
             nodes: args.nodes,
             pods: args.pods,
+            history_revisions: None,
             controllers: args.controllers(),
             ca_pem: authority.certificate_pem().to_owned(),
             certificate: ServingCertificate::load(files).unwrap(),

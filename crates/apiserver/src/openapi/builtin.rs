@@ -6,8 +6,7 @@ use std::sync::OnceLock;
 use k8s_openapi::api::{
     admissionregistration, apps, authentication, authorization, autoscaling, batch, certificates,
     coordination, core, discovery, events, flowcontrol, networking, node, policy, rbac, resource,
-    scheduling,
-    storage,
+    scheduling, storage,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;

@@ -7,7 +7,6 @@ mod ownership;
 pub(crate) mod scale;
 mod update;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api_meta::object::ObjectExt;
@@ -20,8 +19,8 @@ pub use delete::{DeleteOptions, Deleted, Propagation};
 use ownership::Owners;
 
 use crate::attributes::{GROUP_MASTERS, UserInfo};
-use crate::body::decode::Duplicate;
 use crate::audit::Sink;
+use crate::body::decode::Duplicate;
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::stored::Stored;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use apiserver::aggregation::FrontProxy;
-use apiserver::assembly::{Assembly, Controllers, Profile, Running};
+use apiserver::assembly::{Assembly, Profile, Running};
 use apiserver::attributes::GROUP_MASTERS;
 use apiserver::service_accounts::SigningKey;
 use apiserver::{UserInfo, serve};
@@ -41,16 +41,9 @@ impl Own {
         let config = EmbeddedConfig::default();
         let storage = EmbeddedStorage::open(&folder.path().join("storage"), config).unwrap();
         let running = Assembly {
-            storage,
-            profile: Profile::Full,
-            version_suffix: String::new(),
-            authenticators: Vec::new(),
-            tokens: Vec::new(),
-            client_authorities_pem: None,
             front_proxy,
-            service_account_key_pem: SigningKey::generate_pem(),
             root_ca_pem: "CA".to_owned(),
-            controllers: Controllers::Inside,
+            ..Assembly::new(storage, Profile::Full, SigningKey::generate_pem())
         };
         let running = running.start().await.unwrap();
         let now = SystemTime::now();

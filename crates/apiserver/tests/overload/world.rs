@@ -85,17 +85,13 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
         let assembly = Assembly {
-            storage,
-            profile: Profile::Management,
             controllers: Controllers::Outside,
-            version_suffix: String::new(),
-            authenticators: Vec::new(),
             tokens: vec![Arc::new(StaticTokens::parse(PEOPLE).unwrap())],
-            client_authorities_pem: None,
-            service_account_key_pem: SigningKey::generate_pem(),
             root_ca_pem: "CA".to_owned(),
+            audit,
+            ..Assembly::new(storage, Profile::Management, SigningKey::generate_pem())
         };
-        let running = assembly.start_audited(audit).await.unwrap();
+        let running = assembly.start().await.unwrap();
         let server = running.server.clone();
         server.registry().set_plugins(vec![Arc::new(Slow)]);
         Self { server, _running: running, _folder: folder }

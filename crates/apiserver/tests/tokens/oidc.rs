@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use apiserver::authentication::oidc::{Algorithm, KEY_FETCH_PAUSE};
 use apiserver::authentication::{OidcConfig, OidcTokens};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::World;
 use super::provider::{Provider, Signer, encode};
+use super::wait::until;
 
 fn config(provider: &Provider) -> OidcConfig {
     OidcConfig {
@@ -126,11 +127,7 @@ async fn new_keys_of_the_provider_are_fetched_when_a_token_names_one() {
     provider.publish(vec![("new", Signer::rsa())]);
     let new = provider.token("new", &claims);
     // Perhaps not at once: made-up keys must not become requests.
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while world.who(&new).await.is_none() {
-        assert!(Instant::now() < deadline, "the new key is not fetched");
-        tokio::time::sleep(pause / 10).await;
-    }
+    until("the new key is fetched", async || world.who(&new).await.is_some()).await;
     assert_eq!(provider.key_fetches(), 2);
     assert_eq!(world.who(&Signer::ecdsa().sign("old", &claims)).await, None);
 }

@@ -4,6 +4,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::World;
+use super::wait::until;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const ROOT: (&str, &str) = ("authorization", "Bearer t-root");
@@ -24,14 +25,11 @@ async fn cluster_wide_custom_resources_are_not_reached_through_a_namespace() {
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     world.root(Method::POST, definitions, definition).await;
     let lamp = json!({"apiVersion": "example.com/v1", "kind": "Lamp", "metadata": {"name": "a"}});
-    for tried in 0.. {
+    until("the definition is served", async || {
         let lamps = "/apis/example.com/v1/lamps";
-        if world.send(Method::POST, lamps, &[ROOT], lamp.clone()).await.code == 201 {
-            break;
-        }
-        assert!(tried < 1000, "the definition is not served");
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+        world.send(Method::POST, lamps, &[ROOT], lamp.clone()).await.code == 201
+    })
+    .await;
     for path in ["lamps", "lamps/a"] {
         let path = format!("/apis/example.com/v1/namespaces/r1/{path}");
         let answer = world.send(Method::GET, &path, &[ROOT], Value::Null).await;
@@ -75,8 +73,13 @@ async fn a_definition_does_not_take_the_place_of_a_built_in_kind() {
     });
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let tried = world.send(Method::POST, definitions, &[ROOT], definition).await;
-    println!("{} {}", tried.code, tried.body);
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    assert_eq!(tried.code, 201, "{}", tried.body);
+    until("the definition is judged", async || {
+        let path = format!("{definitions}/clusterroles.rbac.authorization.k8s.io");
+        let definition = world.root(Method::GET, &path, Value::Null).await;
+        definition["status"]["conditions"].as_array().is_some_and(|all| !all.is_empty())
+    })
+    .await;
     let role = format!("{RBAC}/clusterroles/cluster-admin");
     let role = world.root(Method::GET, &role, Value::Null).await;
     assert_eq!(role["rules"][0]["verbs"], json!(["*"]));

@@ -29,6 +29,7 @@ fn claim(name: &str, storage: &str) -> Value {
         "resources": {"requests": {"storage": storage}}}})
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of what is asked for")]
 pub async fn run(side: &Side) -> Outcomes {
     let namespace = json!({"metadata": {"name": "limited"}});
     side.make("POST", "/api/v1/namespaces", namespace).await;

@@ -1,7 +1,6 @@
 //! ValidatingAdmissionPolicies: the same policies and requests bring the same verdicts, texts and
 //! codes from both servers.
 
-use apiserver::registry::Annotations;
 use serde_json::{Value, json};
 
 use super::hook_server::HookServer;
@@ -220,6 +219,7 @@ async fn written(own: &Side, real: &Side) -> Vec<String> {
 }
 
 /// What the status says of expressions about kinds.
+#[expect(clippy::too_many_lines, reason = "a table of policies")]
 pub async fn types(side: &Side) -> Value {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "count": {"type": "integer"}, "open": {"type": "object",
@@ -300,8 +300,8 @@ pub async fn types(side: &Side) -> Value {
     Value::Array(told)
 }
 
-/// Annotations are gathered where whoever records requests looks for them.
-pub async fn annotations(mut side: Side, hooks: &HookServer) {
+/// What admission has to say goes into the audit log.
+pub async fn annotations(side: Side, hooks: &HookServer) {
     prepare(&side).await;
     let cases = cases().into_iter().filter(|case| ["annotated", "recorded"].contains(&case.name));
     enact(&side, &cases.collect::<Vec<_>>()).await;
@@ -313,12 +313,13 @@ pub async fn annotations(mut side: Side, hooks: &HookServer) {
         ("annotated", "annotated/value", "key is x"),
         ("recorded", "validation.policy.admission.k8s.io/validation_failure", ""),
     ] {
-        let gathered = Annotations::default();
-        side.annotations = Some(gathered.clone());
-        assert_eq!(side.send("POST", MAPS, map(case, "x")).await.code, 201);
-        let gathered = gathered.get();
-        assert_eq!(gathered.len(), 1, "{gathered:?}");
-        let found = &gathered[key];
+        let headers = [("content-type", "application/json"), ("audit-id", case)];
+        let answer = side.send_with("POST", MAPS, map(case, "x"), &headers).await;
+        assert_eq!(answer.code, 201);
+        let mut told = side.audited(case).await;
+        told.retain(|key, _| !key.starts_with("authorization.k8s.io/"));
+        assert_eq!(told.len(), 1, "{told:?}");
+        let found = &told[key];
         if value.is_empty() {
             let failures: Value = serde_json::from_str(found).unwrap();
             let wanted = json!([{"message": "failed expression: object.data.key == 'good'",

@@ -56,6 +56,7 @@ fn params(reference: Value) -> Value {
     json!({"paramRef": reference})
 }
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 pub fn cases() -> Vec<Case> {
     let key_is_good = "object.data.key == 'good'";
     let none = || json!({});

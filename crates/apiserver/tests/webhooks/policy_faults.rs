@@ -35,6 +35,7 @@ fn definition() -> Value {
 }
 
 /// Each stage of asking a policy fails in turn. No write passes, but where the policy lets it.
+#[expect(clippy::too_many_lines, reason = "a table of stages")]
 pub async fn run(side: &Side, hooks: &HookServer) {
     side.make("POST", DEFINITIONS, definition()).await;
     let bounds = "/apis/faults.example/v1/namespaces/default/bounds";

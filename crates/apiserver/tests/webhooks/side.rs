@@ -1,10 +1,12 @@
 //! An API server to send the same requests to: this one, or a real one.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
-use apiserver::assembly::{Assembly, Controllers, Profile, Running};
+use apiserver::assembly::{Assembly, Profile, Running};
 use apiserver::attributes::GROUP_MASTERS;
-use apiserver::registry::Annotations;
+use apiserver::audit::AuditFlags;
 use apiserver::service_accounts::SigningKey;
 use apiserver::{ApiServer, UserInfo};
 use http::{Method, Request};
@@ -26,13 +28,11 @@ pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub struct Side {
     /// First segment of the paths that this side's webhooks are called at.
     pub name: &'static str,
-    /// Where this side's admission leaves what it says to the audit log, if that is asked for.
-    pub annotations: Option<Annotations>,
     server: Server,
 }
 
 enum Server {
-    Own { server: ApiServer, _running: Box<Running>, _folder: tempfile::TempDir },
+    Own { server: ApiServer, _running: Box<Running>, folder: tempfile::TempDir },
     Real { client: Client, cluster: Box<Mutex<RealCluster>> },
 }
 
@@ -41,6 +41,10 @@ pub struct Answer {
     pub code: u16,
     pub body: Value,
     pub warnings: Vec<String>,
+}
+
+fn audit_log(folder: &tempfile::TempDir) -> PathBuf {
+    folder.path().join("audit.log")
 }
 
 impl Answer {
@@ -62,24 +66,16 @@ impl Side {
             let bytes = object.to_string().into();
             storage.put(key, bytes, Expect::Absent, None).await.unwrap();
         }
+        let audit = AuditFlags { log_path: Some(audit_log(&folder)), ..AuditFlags::default() };
         let running = Assembly {
-            storage,
-            profile: Profile::Full,
-            version_suffix: String::new(),
-            authenticators: Vec::new(),
-            tokens: Vec::new(),
-            bootstrap_tokens: false,
-            tokens_outside: Vec::new(),
-            client_authorities_pem: None,
-            front_proxy: None,
-            service_account_key_pem: SigningKey::generate_pem(),
             root_ca_pem: "CA".to_owned(),
-            controllers: Controllers::Inside,
+            audit: audit.resolve().unwrap(),
+            ..Assembly::new(storage, Profile::Full, SigningKey::generate_pem())
         };
         let running = Box::new(running.start().await.unwrap());
         let server = running.server.clone();
-        let server = Server::Own { server, _running: running, _folder: folder };
-        Self { name: "own", annotations: None, server }
+        let server = Server::Own { server, _running: running, folder };
+        Self { name: "own", server }
     }
 
     pub async fn real() -> Self {
@@ -97,7 +93,23 @@ impl Side {
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
         let client = Client::try_from(config).unwrap();
         let server = Server::Real { client, cluster: Box::new(Mutex::new(cluster)) };
-        Self { name: "real", annotations: None, server }
+        Self { name: "real", server }
+    }
+
+    /// Annotations that our audit log has of the request with this `Audit-Id`.
+    pub async fn audited(&self, id: &str) -> BTreeMap<String, String> {
+        let Server::Own { folder, .. } = &self.server else { return BTreeMap::new() };
+        let mut found = None;
+        wait::until("the request is recorded", async || {
+            let lines = std::fs::read_to_string(audit_log(folder)).unwrap();
+            // What is being written has no end yet.
+            let whole = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
+            let mut events = whole.filter(|event: &Value| event["stage"] == "ResponseComplete");
+            found = events.find(|event| event["auditID"] == id);
+            found.is_some()
+        })
+        .await;
+        serde_json::from_value(found.unwrap()["annotations"].take()).unwrap()
     }
 
     /// Runs the controllers that stand beside the real server. Here they are inside.
@@ -136,9 +148,6 @@ impl Side {
             request = request.header(*name, *value);
         }
         let mut request = request.body(Body::from(bytes)).unwrap();
-        if let Some(annotations) = &self.annotations {
-            request.extensions_mut().insert(annotations.clone());
-        }
         let (parts, bytes) = match &self.server {
             Server::Own { server, .. } => {
                 let admin = UserInfo::new("admin", &[GROUP_MASTERS, "system:authenticated"]);

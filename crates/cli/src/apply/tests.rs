@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use apiserver::UserInfo;
-use apiserver::assembly::{Assembly, Controllers, Profile, Running};
+use apiserver::assembly::{Assembly, Profile, Running};
 use apiserver::attributes::GROUP_MASTERS;
 use apiserver::service_accounts::SigningKey;
 use serde_json::json;
@@ -51,20 +51,7 @@ impl Cluster {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
-        let assembly = Assembly {
-            storage,
-            profile: Profile::Full,
-            controllers: Controllers::Inside,
-            version_suffix: String::new(),
-            authenticators: Vec::new(),
-            tokens: Vec::new(),
-            bootstrap_tokens: false,
-            tokens_outside: Vec::new(),
-            client_authorities_pem: None,
-            front_proxy: None,
-            service_account_key_pem: SigningKey::generate_pem(),
-            root_ca_pem: String::new(),
-        };
+        let assembly = Assembly::new(storage, Profile::Full, SigningKey::generate_pem());
         let running = assembly.start().await.unwrap();
         Self { running, _folder: folder }
     }

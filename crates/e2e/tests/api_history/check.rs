@@ -127,11 +127,7 @@ fn answer(asked: &Asked<'_>, commits: &Commits, kept: u64) -> Result<(), String>
     // Whether the key was so at some time between question and answer.
     let was = |key: &str, so: &dyn Fn(Option<&Object>) -> bool| {
         let mut states = commits.states(key, asked.floor, told);
-        if states.any(|state| so(state)) {
-            Ok(())
-        } else {
-            Err("it was never so meanwhile".to_owned())
-        }
+        if states.any(so) { Ok(()) } else { Err("it was never so meanwhile".to_owned()) }
     };
     match (asked.question, answer) {
         (_, Answer::Unknown(_) | Answer::Refused(_)) | (Question::DeleteNamespace { .. }, _) => {

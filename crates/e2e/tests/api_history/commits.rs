@@ -171,7 +171,7 @@ impl Commits {
                 .filter(|commit| commit.object.key == key)
         };
         let after = |commit: &'c Commit| (!commit.is_deletion).then_some(&commit.object);
-        let at_floor = of_key(0..=floor).last().and_then(after);
+        let at_floor = of_key(0..=floor).next_back().and_then(after);
         let later: Vec<_> = of_key(floor + 1..=u64::MAX)
             .take_while(|commit| commit.asked < until)
             .map(after)

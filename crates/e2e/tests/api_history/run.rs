@@ -14,10 +14,11 @@ use rand::{RngExt, SeedableRng};
 use serde_json::json;
 use tokio::sync::watch::Sender;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::clients::{self, NAMESPACES, POLICIES, Scene};
 use crate::record::{Entry, Mode, Question, Recorder, Scope, version};
+use crate::wait::look_again;
 use crate::watchers::{wander, witness};
 use crate::wire::{Bug, Line, Wire};
 
@@ -32,7 +33,6 @@ const STEPS: usize = 12;
 const STEPS_PLANTED: usize = 100;
 /// Longest wait for something that must happen.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 pub struct Fleet {
     sim: Sim,
@@ -104,7 +104,7 @@ impl Fleet {
                         if let Some(done) = works.try_join_next() {
                             done??;
                         }
-                        sleep(LOOK_EVERY).await;
+                        look_again().await;
                     }
                     anyhow::Ok(())
                 };
@@ -218,7 +218,7 @@ async fn settle(scene: &Scene) -> Result<()> {
             scene.ask(Question::DeleteNamespace { name });
             scene.wire.call(&mut line, Method::DELETE, &path, None).await?;
             while scene.wire.call(&mut line, Method::GET, &path, None).await?.0 == 200 {
-                sleep(LOOK_EVERY).await;
+                look_again().await;
             }
         }
         anyhow::Ok(())

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Ours differs from today's kube-apiserver: how the request's id begins, what the difference contains, and why.
-const KNOWN: [(&str, &str, &str); 86] = [
+const KNOWN: [(&str, &str, &str); 85] = [
     ("A1-status", ".status.", "the state that each one's controllers tell"),
     ("W22-tinytimeout", "status 504", "within a microsecond this server may be done"),
     ("W22-write-timeout", "status 504", "within a microsecond this server may be done"),

@@ -20,8 +20,8 @@ pub fn label_selector(input: &[u8]) {
     let labels: BTreeMap<&str, &str> =
         labels.lines().filter_map(|line| line.split_once('=')).collect();
     let all = selector.requirements().iter();
-    let each = all.map(|one| LabelSelector::new(vec![one.clone()]).matches_labels(&labels));
-    assert_eq!(selector.matches_labels(&labels), each.fold(true, |all, one| all && one));
+    let mut each = all.map(|one| LabelSelector::new(vec![one.clone()]).matches_labels(&labels));
+    assert_eq!(selector.matches_labels(&labels), each.all(|one| one));
 }
 
 /// The same of field selectors, on all lines.

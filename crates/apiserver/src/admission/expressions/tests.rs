@@ -1,3 +1,5 @@
+//! Expressions about a write of a ConfigMap: verdicts, faults and what they may ask.
+
 use serde_json::{Value, json};
 
 use super::*;
