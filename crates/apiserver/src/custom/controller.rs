@@ -111,6 +111,8 @@ impl Served {
 struct Keeper {
     registry: Weak<Registry>,
     resource: Arc<Resource>,
+    /// Names that no definition is ever given: those of built-in kinds, as [`Known::names`].
+    reserved: Vec<Value>,
     known: BTreeMap<String, Known>,
     /// Definitions whose last step failed.
     unsettled: BTreeSet<String>,
@@ -121,9 +123,16 @@ struct Keeper {
 
 impl Keeper {
     fn new(registry: &Arc<Registry>, resource: Arc<Resource>) -> Self {
+        let catalog = registry.catalog();
+        let built_in = catalog.all().filter(|resource| !resource.custom);
+        let reserved = built_in.map(|resource| {
+            let names = json!({"plural": resource.plural});
+            json!({"spec": {"group": resource.group}, "status": {"acceptedNames": names}})
+        });
         Self {
             registry: Arc::downgrade(registry),
             resource,
+            reserved: reserved.collect(),
             known: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             being_cleaned: BTreeSet::new(),
@@ -254,12 +263,11 @@ impl Keeper {
         outdated: &mut Vec<(String, String, String)>,
     ) -> Option<Served> {
         let before = self.known.get(crd.name()).and_then(|known| known.served.clone());
-        if !is_established(&crd["status"]) {
+        if !is_established(&crd["status"]) || self.is_reserved(crd) {
             return before;
         }
-        // Being deleted counts as a generation of its own, and changes nothing that is served.
-        let generation = crd.generation() - i64::from(crd.is_terminating());
-        let of = format!("{}/{generation}/{}", crd.uid(), crd["status"]["acceptedNames"]);
+        let names = &crd["status"]["acceptedNames"];
+        let of = format!("{}/{}/{names}", crd.uid(), crd.generation());
         if let Some(before) = before.as_ref().filter(|before| before.of == of) {
             before.terminating.store(crd.is_terminating(), Ordering::Release);
             return Some(before.clone());
@@ -287,7 +295,14 @@ impl Keeper {
 
     fn others(&self, name: &str) -> Vec<&Value> {
         let others = self.known.iter().filter(|(other, _)| *other != name);
-        others.map(|(_, known)| &known.names).collect()
+        others.map(|(_, known)| &known.names).chain(&self.reserved).collect()
+    }
+
+    fn is_reserved(&self, crd: &Value) -> bool {
+        self.reserved.iter().any(|built_in| {
+            built_in["spec"]["group"] == crd["spec"]["group"]
+                && built_in["status"]["acceptedNames"]["plural"] == crd["spec"]["names"]["plural"]
+        })
     }
 
     async fn tell(&self, registry: &Registry, name: &str) -> Result<(), Status> {

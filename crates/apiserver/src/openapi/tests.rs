@@ -136,7 +136,7 @@ fn a_patch_tells_which_query_parameters_it_takes() {
     let all = &custom["paths"]["/apis/ex.org/v1/foos"]["get"];
     assert_eq!(all["operationId"], "listExOrgV1FooForAllNamespaces");
     let scale = &custom["paths"]["/apis/ex.org/v1/namespaces/{namespace}/foos/{name}/scale"];
-    assert_eq!(scale["get"]["x-kubernetes-group-version-kind"]["kind"], "Scale");
+    assert_eq!(scale["get"]["x-kubernetes-group-version-kind"]["kind"], "Foo");
 }
 
 #[test]

@@ -74,19 +74,26 @@ async fn a_definition_does_not_take_the_place_of_a_built_in_kind() {
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let tried = world.send(Method::POST, definitions, &[ROOT], definition).await;
     assert_eq!(tried.code, 201, "{}", tried.body);
+    let definition = format!("{definitions}/clusterroles.rbac.authorization.k8s.io");
     until("the definition is judged", async || {
-        let path = format!("{definitions}/clusterroles.rbac.authorization.k8s.io");
-        let definition = world.root(Method::GET, &path, Value::Null).await;
+        let definition = world.root(Method::GET, &definition, Value::Null).await;
         definition["status"]["conditions"].as_array().is_some_and(|all| !all.is_empty())
     })
     .await;
     let role = format!("{RBAC}/clusterroles/cluster-admin");
-    let role = world.root(Method::GET, &role, Value::Null).await;
-    assert_eq!(role["rules"][0]["verbs"], json!(["*"]));
+    let admin = world.root(Method::GET, &role, Value::Null).await;
+    assert_eq!(admin["rules"][0]["verbs"], json!(["*"]));
     // Its own checks are still there.
     let bad = json!({"metadata": {"name": "bad"}, "rules": [{"verbs": []}]});
     let answer = world.send(Method::POST, &format!("{RBAC}/clusterroles"), &[ROOT], bad).await;
     assert_eq!(answer.code, 422, "{}", answer.body);
+    // It takes nothing with it when it goes.
+    world.root(Method::DELETE, &definition, Value::Null).await;
+    until("the definition is gone", async || {
+        world.send(Method::GET, &definition, &[ROOT], Value::Null).await.code == 404
+    })
+    .await;
+    world.root(Method::GET, &role, Value::Null).await;
 }
 
 #[tokio::test]

@@ -44,7 +44,9 @@ pub(super) async fn run(job: Job) -> String {
 
 async fn step(job: &Job, registry: &Arc<Registry>) -> Result<(), Status> {
     // Without a served version there is no way left to honour finalizers of instances.
-    if let Some(resource) = registry.find(&job.group, &job.plural) {
+    // What a built-in kind holds is nobody's instance.
+    let served = registry.find(&job.group, &job.plural).filter(|resource| resource.custom);
+    if let Some(resource) = served {
         // In the version that they are stored in, no webhook has to convert them for that.
         let catalog = registry.catalog();
         let stored_as = resource.strategy.storage_version();
