@@ -1,5 +1,6 @@
 //! From path, method and query to what is asked: resource or not, verb, names, options.
 
+use api_meta::fields::FieldSelector;
 use http::Method;
 
 /// What a request addresses. Text is percent-decoded; empty means absent.
@@ -163,9 +164,6 @@ fn resource_verb(
 
 /// `metadata.name=x` alone or among other terms names the object for authorization.
 fn name_from_selector(selector: &str) -> Option<String> {
-    selector.split(',').find_map(|term| {
-        let value = term.trim().strip_prefix("metadata.name=")?;
-        let value = value.strip_prefix('=').unwrap_or(value);
-        (!value.is_empty()).then(|| value.to_owned())
-    })
+    let fields = FieldSelector::parse(selector).ok()?;
+    fields.required("metadata.name").filter(|name| !name.is_empty()).map(str::to_owned)
 }

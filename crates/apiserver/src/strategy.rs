@@ -97,7 +97,7 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// Whether `metadata.generation` counts the deletion.
+    /// Whether `metadata.generation` counts the deletion, which then has a grace period.
     fn counts_deletion(&self) -> bool {
         true
     }

@@ -237,17 +237,14 @@ impl Pair {
             vec!["explain", "--recursive", "--api-version", &api_version, &told(&names["plural"])],
             vec!["apply", "--server-side", "--dry-run=server", "-o", "json", "-f"],
         ] {
+            let what = format!("kubectl {} {api_version}", command[0]);
             let said = [&self.real, &self.ours].map(|side| side.kubectl(&command, &object));
-            if command[0] == "apply" {
-                let json: [Value; 2] =
-                    said.clone().map(|text| serde_json::from_str(&text).unwrap_or_default());
-                self.note(&format!("kubectl apply {api_version}"), (&json[0], &json[1]));
-                if json[0] != Value::Null {
-                    continue;
-                }
-            }
-            let [real, ours] = said.map(Value::String);
-            self.note(&format!("kubectl {} {api_version}", command[0]), (&real, &ours));
+            let [real, ours] = said.map(|[output, complaints]| {
+                // An object as one, so that it may have a version and times of its own.
+                let output = serde_json::from_str(&output).unwrap_or(Value::String(output));
+                json!({"output": output, "complaints": complaints})
+            });
+            self.note(&what, (&real, &ours));
         }
     }
 

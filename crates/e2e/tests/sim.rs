@@ -227,6 +227,6 @@ fn kubectl_reconciles_rights_as_with_kube_apiserver() {
     let real = RealCluster::start().unwrap();
     let real = Kubectl::new(&real.kubeconfig_path(), real.folder()).unwrap();
     let theirs = reconciled(&real);
-    assert!(theirs.contains("reconciliation required recreate"), "{theirs}");
+    assert!(theirs.contains("role.rbac.authorization.k8s.io/rec reconciled"), "{theirs}");
     assert_eq!(reconciled(&sim().kubectl().unwrap()), theirs);
 }

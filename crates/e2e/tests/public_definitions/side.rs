@@ -108,8 +108,8 @@ impl Side {
         self.publishing_max = self.publishing_max.max(since.elapsed());
     }
 
-    /// What `kubectl` says; a command that ends with `-f` gets a file with `object`.
-    pub fn kubectl(&self, command: &[&str], object: &Value) -> String {
+    /// What `kubectl` writes and complains; a command that ends with `-f` gets a file with `object`.
+    pub fn kubectl(&self, command: &[&str], object: &Value) -> [String; 2] {
         let kubectl = Kubectl::new(&self.kubeconfig, self.home.path()).expect("it is built");
         let file = self.home.path().join("object.json");
         std::fs::write(&file, object.to_string()).expect("the folder is ours");
@@ -118,8 +118,8 @@ impl Side {
             command.extend(file.to_str());
         }
         let outcome = kubectl.run(&command).expect("it can be started");
-        let said = outcome.stdout + &outcome.stderr;
-        said.replace(&*self.home.path().to_string_lossy(), "HOME")
+        let home = self.home.path().to_string_lossy();
+        [outcome.stdout, outcome.stderr].map(|text| text.replace(&*home, "HOME"))
     }
 }
 

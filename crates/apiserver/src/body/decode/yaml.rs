@@ -10,6 +10,10 @@ use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
 use super::{DUPLICATES_NAMED_MAX, Decoded, Duplicate};
 
+/// Levels of a document in which keys are told by their lines: each takes a large part of the stack.
+/// Deeper ones are refused in the parser's words.
+const LINED_DEPTH_MAX: usize = 32;
+
 /// Reads one document: `0644` is octal, only `true` and `false` are booleans.
 ///
 /// # Errors
@@ -26,6 +30,7 @@ pub fn yaml(body: &[u8]) -> Result<Decoded, Status> {
         Err(error) => error,
     };
     options.duplicate_keys = DuplicateKeyPolicy::LastWins;
+    options.budget = serde_saphyr::budget! { max_depth: LINED_DEPTH_MAX };
     match serde_saphyr::from_str_with_options::<Lined>(text, options) {
         Ok(Lined { value, mut duplicates }) if !duplicates.is_empty() => {
             duplicates.truncate(DUPLICATES_NAMED_MAX);

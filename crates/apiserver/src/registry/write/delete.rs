@@ -174,8 +174,11 @@ fn mark(target: &Target<'_>, delete: &DeleteOptions, object: &mut Value) {
     let at = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(wanted);
     let at = if wanted == 0 { now() } else { at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string() };
     object.set_meta("deletionTimestamp", at);
+    if !resource.strategy.counts_deletion() {
+        return;
+    }
     object.set_meta("deletionGracePeriodSeconds", wanted);
-    if object.generation() > 0 && resource.strategy.counts_deletion() {
+    if object.generation() > 0 {
         object.set_meta("generation", object.generation() + 1);
     }
 }
