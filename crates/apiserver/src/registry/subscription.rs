@@ -1,5 +1,6 @@
 //! Following a resource inside the process: a full state first, then each change.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use storage::Revision;
@@ -16,6 +17,25 @@ pub enum Update {
     Reset(Vec<Arc<Stored>>),
     /// Changes since, in order.
     Events(Vec<Arc<CacheEvent>>),
+}
+
+impl Update {
+    /// Brings what is known of each object, by its name, up to date.
+    pub fn keep<T>(self, known: &mut BTreeMap<String, T>, read: impl Fn(&Stored) -> T) {
+        let entry = |object: &Stored| (object.name.to_string(), read(object));
+        match self {
+            Self::Reset(objects) => *known = objects.iter().map(|object| entry(object)).collect(),
+            Self::Events(events) => {
+                for event in events {
+                    if event.deleted {
+                        known.remove(&*event.current.name);
+                    } else {
+                        known.extend([entry(&event.current)]);
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// A place in a resource's history. Nothing is lost: when it falls behind it starts again with the whole state.

@@ -9,8 +9,7 @@ use tokio::task::JoinSet;
 use super::policy::{Binding, Policy, Rules};
 use super::{BINDINGS, POLICIES, Table};
 use crate::admission::webhooks::GROUP;
-use crate::registry::{Registry, Subscription, Update};
-use crate::stored::Stored;
+use crate::registry::{Registry, Subscription};
 
 /// Keeps the table of policies in force, until dropped.
 pub struct PolicyFollower {
@@ -28,9 +27,9 @@ pub async fn start(registry: &Arc<Registry>) -> Result<PolicyFollower, Status> {
     let mut policies = subscribe(registry, POLICIES)?;
     let mut bindings = subscribe(registry, BINDINGS)?;
     let first = policies.next().await.ok_or_else(Status::unknown_resource)?;
-    take(&mut known.policies, first, |policy| Rules::read(&policy.value()));
+    first.keep(&mut known.policies, |policy| Arc::new(Rules::read(&policy.value())));
     let first = bindings.next().await.ok_or_else(Status::unknown_resource)?;
-    take(&mut known.bindings, first, |binding| Binding::read(&binding.value()));
+    first.keep(&mut known.bindings, |binding| Arc::new(Binding::read(&binding.value())));
     registry.set_policies(known.table());
     let mut tasks = JoinSet::new();
     tasks.spawn(follow(registry.clone(), known, policies, bindings));
@@ -52,11 +51,11 @@ async fn follow(
         tokio::select! {
             update = policies.next() => {
                 let Some(update) = update else { return };
-                take(&mut known.policies, update, |policy| Rules::read(&policy.value()));
+                update.keep(&mut known.policies, |policy| Arc::new(Rules::read(&policy.value())));
             }
             update = bindings.next() => {
                 let Some(update) = update else { return };
-                take(&mut known.bindings, update, |binding| Binding::read(&binding.value()));
+                update.keep(&mut known.bindings, |binding| Arc::new(Binding::read(&binding.value())));
             }
         }
         registry.set_policies(known.table());
@@ -68,22 +67,6 @@ async fn follow(
 struct Known {
     policies: BTreeMap<String, Arc<Rules>>,
     bindings: BTreeMap<String, Arc<Binding>>,
-}
-
-fn take<T>(known: &mut BTreeMap<String, Arc<T>>, update: Update, read: impl Fn(&Stored) -> T) {
-    let entry = |object: &Stored| (object.name.to_string(), Arc::new(read(object)));
-    match update {
-        Update::Reset(objects) => *known = objects.iter().map(|object| entry(object)).collect(),
-        Update::Events(events) => {
-            for event in events {
-                if event.deleted {
-                    known.remove(&*event.current.name);
-                } else {
-                    known.extend([entry(&event.current)]);
-                }
-            }
-        }
-    }
 }
 
 impl Known {

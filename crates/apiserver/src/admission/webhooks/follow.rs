@@ -11,7 +11,6 @@ use super::hook::Hook;
 use super::{GROUP, MUTATING, Table, VALIDATING};
 use crate::builtin::fields::items;
 use crate::registry::{Registry, Subscription, Update};
-use crate::stored::Stored;
 
 /// Keeps the table of webhooks in effect, until dropped.
 pub struct WebhookFollower {
@@ -70,19 +69,7 @@ struct Configurations {
 impl Configurations {
     fn take(&mut self, mutates: bool, update: Update) {
         let known = if mutates { &mut self.mutating } else { &mut self.validating };
-        let entry = |object: &Stored| (object.name.to_string(), object.value()["webhooks"].take());
-        match update {
-            Update::Reset(objects) => *known = objects.iter().map(|one| entry(one)).collect(),
-            Update::Events(events) => {
-                for event in events {
-                    if event.deleted {
-                        known.remove(&*event.current.name);
-                    } else {
-                        known.extend([entry(&event.current)]);
-                    }
-                }
-            }
-        }
+        update.keep(known, |configuration| configuration.value()["webhooks"].take());
     }
 
     /// `None` when no webhook is configured.
