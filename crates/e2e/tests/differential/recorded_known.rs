@@ -4,18 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Ours differs from today's kube-apiserver: how the request's id begins, what the difference contains, and why.
-const KNOWN: [(&str, &str, &str); 86] = [
+const KNOWN: [(&str, &str, &str); 72] = [
     ("A1-status", ".status.", "the state that each one's controllers tell"),
     ("W22-tinytimeout", "status 504", "within a microsecond this server may be done"),
     ("W22-write-timeout", "status 504", "within a microsecond this server may be done"),
-    ("W22-", "header content-type", "a deadline is told by a whole Status"),
-    ("W22-", ".details", "a deadline is told by a whole Status"),
-    ("W22-", ".kind", "a deadline is told by a whole Status"),
-    ("W22-", ".apiVersion", "a deadline is told by a whole Status"),
     ("W6-proto-", ".message", "what is wrong with the bytes is told in other words"),
     ("W11-cbor-apply", ".details", "415 of a patch without empty details"),
     ("P1-", ".details", "415 of a patch without empty details"),
-    ("W19-warn", "header warning", "long warnings are not cut"),
     ("W25-microtime", ".message", "which fault of several is told"),
     ("W4-yaml-cr", "status", "YAML 1.2, where 'y' is a text"),
     ("W20-depth", "", "nesting ends at 128"),
@@ -27,16 +22,8 @@ const KNOWN: [(&str, &str, &str); 86] = [
     ("D10-", ".paths", "only what is offered is listed"),
     ("D11-", "", "names its own compiler and commit"),
     ("Q1-anon-version", "", "names its own compiler and commit"),
-    ("D7-", "", "APIServices are not offered"),
     ("D9-", "deletecollection", "verbs of a definition that ends"),
     ("Y", "", "APIServices are not offered"),
-    ("S4-apiservices", "", "APIServices are not offered"),
-    ("V2-put-missing-APIService", "", "APIServices are not offered"),
-    ("V3-put-norv-APIService", "", "APIServices are not offered"),
-    ("V11-delete-APIService", "", "APIServices are not offered"),
-    ("V2-put-missing-FlowSchema", "", "priority and fairness is not offered"),
-    ("V3-put-norv-FlowSchema", "", "priority and fairness is not offered"),
-    ("V11-delete-FlowSchema", "", "priority and fairness is not offered"),
     ("K5-", "", "each has keys and an address of its own"),
     ("O", "", "schemas name what is offered, in JSON"),
     ("Q1/", "", "this server has checks of its own"),
@@ -47,7 +34,6 @@ const KNOWN: [(&str, &str, &str); 86] = [
     ("M4-badgen", "", "a generated name"),
     ("F1-", "", "doubled fields are told before unknown ones"),
     ("F2-strict-smp", "", "the patched object is shown as JSON"),
-    ("F3-yaml-dup", ".message", "what is wrong with the YAML"),
     ("V12-precond-rv", ".message", "the versions of each"),
     ("V3-put-norv-Pod", ".details.causes", "the fields that differ are not shown"),
     ("V3-put-norv-Persistent", ".status", "no controller of volumes"),
@@ -140,12 +126,10 @@ const DRIFTED: [(&str, &str); 28] = [
 ];
 
 /// What is made before these requests, this server refuses: why stands in the tables above.
-const REFUSED: [&str; 9] = [
+const REFUSED: [&str; 7] = [
     "A6-ancient",
     "H15-vap-deny",
     "Q7-quota",
-    "V3-put-norv-APIService",
-    "V3-put-norv-FlowSchema",
     "V3-put-norv-MutatingWebhookConfiguration",
     "V3-put-norv-ValidatingAdmissionPolicy",
     "V3-put-norv-ValidatingAdmissionPolicyBinding",
