@@ -3,13 +3,43 @@
 use serde_json::Value;
 use serde_json::error::Category;
 
+/// Levels of nesting that an object may have. What parses objects reads 127, and the server adds some:
+/// [`OWNERS_DEPTH`], three for a review that shows the object, and so on.
+pub const DEPTH_MAX: usize = 100;
+/// Levels that `managedFields` lie deeper than the fields that they speak of.
+pub const OWNERS_DEPTH: usize = 5;
+/// What is said of a body with more than [`DEPTH_MAX`] levels.
+pub const TOO_DEEP: &str = "exceeded max depth";
+
+/// Levels of nesting: none for a number, one for a list of numbers.
+pub fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// As [`depth`], where `managedFields` count as what they speak of.
+pub fn object_depth(object: &Value) -> usize {
+    let Some(members) = object.as_object() else { return depth(object) };
+    let others = members.iter().filter(|(key, _)| *key != "metadata");
+    let others = others.map(|(_, value)| 1 + depth(value));
+    let metadata = object["metadata"].as_object().into_iter().flatten();
+    let metadata = metadata.map(|(key, value)| match key.as_str() {
+        "managedFields" => (2 + depth(value)).saturating_sub(OWNERS_DEPTH),
+        _ => 2 + depth(value),
+    });
+    others.chain(metadata).max().unwrap_or(1)
+}
+
 /// The message for a `serde_json` failure on `body`.
 pub fn syntax_problem(body: &[u8], error: &serde_json::Error) -> String {
     if error.classify() == Category::Eof || body.iter().all(u8::is_ascii_whitespace) {
         return "unexpected end of JSON input".to_owned();
     }
     if error.to_string().starts_with("recursion limit exceeded") {
-        return "exceeded max depth".to_owned();
+        return TOO_DEEP.to_owned();
     }
     let line = body.split(|&byte| byte == b'\n').nth(error.line().saturating_sub(1));
     let rest = line.and_then(|line| line.get(error.column().saturating_sub(1)..));

@@ -7,22 +7,30 @@ pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            c if c.is_ascii_control() => push(&mut out, format_args!("\\x{:02x}", u32::from(c))),
-            c if c.is_control() => push(&mut out, format_args!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
+        match letter_of(c) {
+            Some(letter) => out.extend(['\\', letter]),
+            None if c.is_ascii_control() => push(&mut out, format_args!("\\x{:02x}", u32::from(c))),
+            None if c.is_control() => push(&mut out, format_args!("\\u{:04x}", u32::from(c))),
+            None => out.push(c),
         }
     }
     out.push('"');
     out
+}
+
+/// What stands for a character behind a backslash.
+pub fn letter_of(c: char) -> Option<char> {
+    Some(match c {
+        '"' | '\\' => c,
+        '\u{7}' => 'a',
+        '\u{8}' => 'b',
+        '\u{c}' => 'f',
+        '\n' => 'n',
+        '\r' => 'r',
+        '\t' => 't',
+        '\u{b}' => 'v',
+        _ => return None,
+    })
 }
 
 fn push(out: &mut String, code: std::fmt::Arguments<'_>) {

@@ -2,6 +2,11 @@
 
 use serde_json::{Map, Value};
 
+/// Group and version of an `apiVersion`. The group of the core is empty.
+pub fn group_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
 /// Accessors over an object's JSON. Reading an absent or mistyped field gives the empty value.
 pub trait ObjectExt {
     fn api_version(&self) -> &str;

@@ -10,7 +10,7 @@ mod strategic;
 #[cfg(test)]
 mod tests;
 
-pub use json::{OPERATIONS_MAX, check_json_patch, json_patch};
+pub use json::{OPERATIONS_MAX, Unfit, check_json_patch, json_patch, json_patch_explained};
 pub use merge::merge_patch;
 pub use strategic::{ListStrategy, MergeKeys, strategic_merge_patch};
 
@@ -22,7 +22,7 @@ use crate::status::Status;
 /// Bytes that the `copy` operations of one JSON patch may add.
 pub const COPY_SIZE_MAX: usize = 3 * 1024 * 1024;
 /// Levels of nesting that a patch may have.
-pub const DEPTH_MAX: usize = 200;
+pub const DEPTH_MAX: usize = decode::DEPTH_MAX;
 
 /// Why a patch was not applied. The object is in an unknown state then: drop it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +70,9 @@ pub fn decode_object(body: &[u8], strategic: bool) -> Result<Value, PatchError> 
         PatchError::Malformed(format!("{prefix}{}", decode::syntax_problem(body, &error)))
     })?;
     match patch {
+        _ if decode::object_depth(&patch) > DEPTH_MAX => {
+            Err(PatchError::Malformed(format!("{prefix}{}", decode::TOO_DEEP)))
+        }
         Value::Object(_) => Ok(patch),
         Value::Null => Ok(Value::Object(serde_json::Map::new())),
         other => Err(PatchError::Malformed(format!(

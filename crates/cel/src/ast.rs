@@ -29,8 +29,11 @@ pub(crate) enum Kind {
     },
     List(Vec<Element>),
     Map(Vec<Entry>),
-    /// A message, which Kubernetes declares none of; checking refuses it.
-    Struct(Box<str>),
+    /// A message; see [`message`](crate::message) for those there are.
+    Struct {
+        name: Box<str>,
+        fields: Vec<Field>,
+    },
     Fold(Box<Fold>),
 }
 
@@ -58,6 +61,15 @@ pub(crate) struct Entry {
     pub optional: bool,
 }
 
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    /// Characters before the colon that follows the name.
+    pub at: u32,
+    pub name: Box<str>,
+    pub value: Expr,
+    pub optional: bool,
+}
+
 /// What every macro over lists and maps becomes: an accumulator that each element updates.
 #[derive(Clone, Debug)]
 pub(crate) struct Fold {
@@ -79,11 +91,12 @@ impl Expr {
     /// Its parts, in the order of their evaluation.
     pub(crate) fn children(&self) -> Vec<&Expr> {
         match &self.kind {
-            Kind::Literal(_) | Kind::Ident(_) | Kind::Struct(_) => Vec::new(),
+            Kind::Literal(_) | Kind::Ident(_) => Vec::new(),
             Kind::Select { operand, .. } => vec![operand],
             Kind::Call { target, args, .. } => target.as_deref().into_iter().chain(args).collect(),
             Kind::List(elements) => elements.iter().map(|element| &element.value).collect(),
             Kind::Map(entries) => entries.iter().flat_map(|e| [&e.key, &e.value]).collect(),
+            Kind::Struct { fields, .. } => fields.iter().map(|field| &field.value).collect(),
             Kind::Fold(fold) => {
                 vec![&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result]
             }

@@ -1,6 +1,6 @@
 //! Making nodes within the limits.
 
-use crate::ast::{Element, Entry, Expr, Kind, Literal};
+use crate::ast::{Element, Entry, Expr, Field, Kind, Literal};
 use crate::limits::{DEPTH_MAX, NODES_MAX};
 use crate::source::Problem;
 
@@ -48,7 +48,7 @@ impl Builder {
     /// The same expression with ids of its own.
     pub fn copy(&mut self, expr: &Expr) -> Result<Expr, Problem> {
         let kind = match &expr.kind {
-            Kind::Literal(_) | Kind::Ident(_) | Kind::Struct(_) => expr.kind.clone(),
+            Kind::Literal(_) | Kind::Ident(_) => expr.kind.clone(),
             Kind::Select { operand, field, test } => Kind::Select {
                 operand: Box::new(self.copy(operand)?),
                 field: field.clone(),
@@ -73,6 +73,13 @@ impl Builder {
                     copies.push(Entry { key, value, optional: *optional });
                 }
                 Kind::Map(copies)
+            }
+            Kind::Struct { name, fields } => {
+                let mut copies = Vec::with_capacity(fields.len());
+                for field in fields {
+                    copies.push(Field { value: self.copy(&field.value)?, ..field.clone() });
+                }
+                Kind::Struct { name: name.clone(), fields: copies }
             }
             Kind::Fold(fold) => {
                 let mut copy = fold.clone();

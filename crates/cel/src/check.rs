@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use self::formats::formats;
 use self::uniform::uniform;
-use crate::ast::{Expr, Fold, Id, Kind, Literal};
+use crate::ast::{Expr, Field, Fold, Id, Kind, Literal};
+use crate::message::{self, Vocabulary};
 use crate::source::Problem;
 use crate::types::{Library, Type};
 use crate::unify::{Bindings, most_general};
@@ -30,9 +31,11 @@ pub(crate) fn check(
     expr: &Expr,
     ids: u32,
     variables: &[Variable],
+    vocabulary: Vocabulary,
 ) -> Result<Checked, Vec<Problem>> {
     let ids = ids as usize;
     let mut checker = Checker {
+        vocabulary,
         problems: Vec::new(),
         bindings: Bindings::default(),
         scopes: variables.to_vec(),
@@ -99,6 +102,7 @@ pub(crate) fn dotted(expr: &Expr) -> Option<String> {
 }
 
 struct Checker {
+    vocabulary: Vocabulary,
     problems: Vec<Problem>,
     bindings: Bindings,
     /// Innermost last.
@@ -136,7 +140,7 @@ impl Checker {
             }
             Kind::List(_) => self.list(expr),
             Kind::Map(_) => self.map(expr),
-            Kind::Struct(name) => self.undeclared(expr.at, name),
+            Kind::Struct { name, fields } => self.message(expr.at, name, fields),
             Kind::Fold(fold) => self.fold(fold),
         };
         self.checked.types[expr.id as usize] = found;
@@ -145,14 +149,55 @@ impl Checker {
     fn lookup(&self, name: &str) -> Option<Type> {
         let name = name.trim_start_matches('.');
         let variable = self.scopes.iter().rev().find(|(known, _)| **known == *name);
-        let as_type = || named_type(name).map(|named| Type::Type(Arc::new(named)));
+        let as_type = || self.named_type(name).map(|named| Type::Type(Arc::new(named)));
         variable.map(|(_, found)| found.clone()).or_else(as_type)
+    }
+
+    fn named_type(&self, name: &str) -> Option<Type> {
+        let of_message = || match self.vocabulary {
+            Vocabulary::Rules => None,
+            Vocabulary::Mutations => message::named(name),
+        };
+        named_type(name).or_else(of_message)
+    }
+
+    fn message(&mut self, at: u32, name: &str, fields: &[Field]) -> Type {
+        let found = match self.lookup(name) {
+            None => return self.undeclared(at, name),
+            Some(Type::Type(named)) => (*named).clone(),
+            Some(other) => {
+                self.report(at, format!("'{}' is not a type", other.name()));
+                Type::Error
+            }
+        };
+        let made = match &found {
+            Type::Message(made) => Some(made.clone()),
+            Type::Error => None,
+            other => {
+                self.report(at, format!("'{}' is not a message type", other.name()));
+                None
+            }
+        };
+        for field in fields {
+            let given = self.part(&field.value, field.optional);
+            let Some(made) = &made else { continue };
+            let wanted = message::field_type(made, &field.name);
+            if !self.bindings.assign(&wanted, &given) {
+                let given = self.bindings.resolve(&given, true);
+                let text = format!(
+                    "expected type of field '{}' is '{wanted}' but provided type is '{given}'",
+                    field.name
+                );
+                self.report(field.at, text);
+            }
+        }
+        if made.is_some() { found } else { Type::Error }
     }
 
     fn select(&mut self, expr: &Expr, operand: &Expr, field: &str, test: bool) -> Type {
         if !test
             && let Some(name) = dotted(expr)
-            && let Some(named) = named_type(&name)
+            && let Some(named) = self.named_type(&name)
         {
             self.checked.qualified[expr.id as usize] = Some(name.into());
             return Type::Type(Arc::new(named));
@@ -191,6 +236,7 @@ impl Checker {
                 Type::Dyn
             }
             Type::Dyn | Type::Error => Type::Dyn,
+            Type::Message(name) => message::field_type(name, field),
             // Messages without fields of their own.
             Type::Library(library) if !matches!(library, Library::Ip | Library::Cidr) => {
                 self.report(at, format!("undefined field '{field}'"));

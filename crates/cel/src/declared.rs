@@ -101,6 +101,11 @@ impl Declared {
 /// Words of the grammar beside the reserved identifiers.
 const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
 
+/// Whether a word belongs to the grammar, so that nothing can have it as its name.
+pub fn is_reserved(word: &str) -> bool {
+    KEYWORDS.contains(&word) || RESERVED.contains(&word)
+}
+
 /// The name by which an expression reaches the JSON field `name`; `None` when there is no way.
 ///
 /// Words of the grammar and the characters `.`, `-`, `/` and `__` are written `__if__`, `__dot__`,
@@ -109,7 +114,7 @@ pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if KEYWORDS.contains(&name) || RESERVED.contains(&name) {
+    if is_reserved(name) {
         return Some(format!("__{name}__"));
     }
     let mut out = String::with_capacity(name.len());

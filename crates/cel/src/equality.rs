@@ -61,6 +61,18 @@ pub(crate) fn equal(
         (Value::Cidr(a, x), Value::Cidr(b, y)) => a == b && x == y,
         (Value::Format(a), Value::Format(b)) => std::ptr::eq(*a, *b),
         (Value::Semver(a), Value::Semver(b)) => a == b,
+        (Value::Message(a), Value::Message(b)) => {
+            let (left, right) = (a.fields(), b.fields());
+            if a.name() != b.name() || left.len() != right.len() {
+                return Ok(false);
+            }
+            for ((name, left), (other, right)) in left.iter().zip(right) {
+                if name != other || !equal(left, right, work, depth + 1)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
         (Value::Opaque(a), Value::Opaque(b)) => {
             work.add(json_size(a) * STEPS)?;
             a == b

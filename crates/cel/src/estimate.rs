@@ -11,7 +11,7 @@ use self::sizes::declared_size;
 use crate::ast::{Expr, Fold, Id, Kind, operator};
 use crate::check::Checked;
 use crate::declared::{Declared, DeclaredKind};
-use crate::limits::{LIST_COST, MAP_COST};
+use crate::limits::{LIST_COST, MAP_COST, MESSAGE_COST};
 use crate::program::Input;
 use crate::types::{Library, Type};
 
@@ -107,7 +107,7 @@ pub(crate) fn estimate(expr: &Expr, checked: &Checked, inputs: &[Input]) -> Esti
 impl<'a> Estimator<'a> {
     fn cost(&mut self, expr: &'a Expr) -> Estimate {
         match &expr.kind {
-            Kind::Literal(_) | Kind::Struct(_) => Estimate::default(),
+            Kind::Literal(_) => Estimate::default(),
             Kind::Ident(name) => {
                 let name = name.trim_start_matches('.');
                 let origin = self.local(name).map(|local| local.origin);
@@ -149,6 +149,10 @@ impl<'a> Estimator<'a> {
                 self.insides.insert(expr.id, Inside { is_list: false, key, value });
                 sum
             }
+            Kind::Struct { fields, .. } => fields
+                .iter()
+                .map(|field| self.cost(&field.value))
+                .fold(Estimate::exactly(MESSAGE_COST), Estimate::plus),
             Kind::Fold(fold) if fold.is_binding() => self.binding(expr, fold),
             Kind::Fold(fold) => self.fold(expr, fold),
         }
@@ -210,7 +214,7 @@ impl<'a> Estimator<'a> {
         if test {
             return sum;
         }
-        if matches!(self.kind(operand), Type::Map(_) | Type::Object(_)) {
+        if matches!(self.kind(operand), Type::Map(_) | Type::Object(_) | Type::Message(_)) {
             sum = sum.plus(Estimate::exactly(1));
         }
         let origin = self.descend(self.origin(operand), Step::Field(field));

@@ -14,10 +14,11 @@ use regex::Regex;
 
 use self::attributes::has_base_cost;
 use self::folds::is_accumulator;
-use crate::ast::{Element, Entry, Expr, Id, Kind, Literal, operator};
+use crate::ast::{Element, Entry, Expr, Field, Id, Kind, Literal, operator};
 use crate::equality::Work;
 use crate::library;
-use crate::limits::{LIST_COST, MAP_COST};
+use crate::limits::{LIST_COST, MAP_COST, MESSAGE_COST};
+use crate::message::{self, Message};
 use crate::pattern;
 use crate::program::Program;
 use crate::runtime_cost;
@@ -70,7 +71,7 @@ impl<'a> Evaluator<'a> {
             }
             Kind::List(elements) => self.list(elements),
             Kind::Map(entries) => self.map(entries),
-            Kind::Struct(name) => fail(format!("unknown type '{name}'")),
+            Kind::Struct { name, fields } => self.message(name, fields),
             Kind::Fold(fold) => self.fold(fold),
         }
     }
@@ -296,6 +297,25 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Map(Map::Made(Rc::new(made))))
     }
 
+    fn message(&mut self, name: &str, fields: &'a [Field]) -> Outcome<'a> {
+        self.charge(MESSAGE_COST)?;
+        let mut message = Message::new(name);
+        for field in fields {
+            match (self.expr(&field.value)?, field.optional) {
+                (value, false) => message.set(&field.name, value),
+                (Value::Optional(None), true) => message.unset(&field.name),
+                (Value::Optional(Some(inner)), true) => {
+                    message.set(&field.name, (*inner).clone());
+                }
+                (_, true) => {
+                    return fail("cannot initialize optional entry from non-optional value");
+                }
+            }
+        }
+        message.check()?;
+        Ok(Value::Message(Rc::new(message)))
+    }
+
     /// `x in [1, 2]`: the constants are put into a set once, and looking there is free.
     fn member_of_constant(&mut self, expr: &'a Expr, args: &'a [Expr]) -> Outcome<'a> {
         let id = args[1].id;
@@ -353,7 +373,8 @@ fn literal_value<'a>(literal: &Literal) -> Value<'a> {
 }
 
 fn named_type<'a>(name: &str) -> Outcome<'a> {
-    match crate::check::named_type(name.trim_start_matches('.')) {
+    let name = name.trim_start_matches('.');
+    match crate::check::named_type(name).or_else(|| message::named(name)) {
         Some(named) => Ok(Value::Type(Rc::new(named))),
         None => fail(format!("no such attribute(s): {name}")),
     }

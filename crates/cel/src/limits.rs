@@ -33,6 +33,8 @@ pub(crate) const VALUE_DEPTH_MAX: usize = 100;
 pub(crate) const ELEMENTS_MAX: usize = 1 << 20;
 /// Bytes of one text that an expression may make. Ours, for the same reason.
 pub(crate) const TEXT_BYTES_MAX: usize = 16 << 20;
+/// Bytes of JSON that one value may be written as, about. Ours: values share their parts.
+pub(crate) const JSON_BYTES_MAX: usize = 4 << 20;
 /// Compiled size at which a pattern is refused, in bytes.
 pub(crate) const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// The same for patterns that an expression computes: compiling them costs the same as small ones,
@@ -50,5 +52,7 @@ pub(crate) const PATTERN_COST: f64 = 0.25;
 pub(crate) const LIST_COST: u64 = 10;
 /// Cost units of making a map.
 pub(crate) const MAP_COST: u64 = 30;
+/// Cost units of making a message.
+pub(crate) const MESSAGE_COST: u64 = 40;
 /// Cost units of asking whether somebody may do something.
 pub(crate) const AUTHORIZATION_CHECK_COST: u64 = 350_000;

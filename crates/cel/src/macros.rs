@@ -251,7 +251,7 @@ fn bound(build: &mut Builder, at: u32, name: Box<str>, init: Expr, result: Expr)
 /// `sortBy`: the keys of all items are made first.
 fn sorted_by(build: &mut Builder, at: u32, target: Expr, args: Vec<Expr>) -> Built {
     const INPUT: &str = "@__sortBy_input__";
-    if matches!(target.kind, Kind::Literal(_) | Kind::Map(_) | Kind::Struct(_)) {
+    if matches!(target.kind, Kind::Literal(_) | Kind::Map(_) | Kind::Struct { .. }) {
         let message = "sortBy can only be applied to a list, identifier, comprehension, call or \
                        select expression";
         return Err(Problem { at: target.at, message: message.to_owned() });

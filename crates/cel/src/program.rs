@@ -11,6 +11,7 @@ use crate::check::{Checked, Variable, check, validate};
 use crate::declared::Declared;
 use crate::estimate::{self, Estimate};
 use crate::eval::Evaluator;
+use crate::message::{self, Vocabulary};
 use crate::parser::parse;
 use crate::pattern;
 use crate::source::{CompileError, Problem};
@@ -75,6 +76,18 @@ impl Program {
     /// # Errors
     /// Everything that is wrong with it, with positions.
     pub fn compile(source: &str, inputs: &[Input]) -> Result<Self, CompileError> {
+        Self::compile_with(source, inputs, Vocabulary::Rules)
+    }
+
+    /// As [`Program::compile`], with the types and functions of `vocabulary`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, with positions.
+    pub fn compile_with(
+        source: &str,
+        inputs: &[Input],
+        vocabulary: Vocabulary,
+    ) -> Result<Self, CompileError> {
         let (expr, ids) =
             parse(source).map_err(|problem| CompileError::new(source, vec![problem]))?;
         let variables: Vec<Variable> = inputs
@@ -85,7 +98,7 @@ impl Program {
                 (Box::from(input.name), found)
             })
             .collect();
-        let checked = check(&expr, ids, &variables)
+        let checked = check(&expr, ids, &variables, vocabulary)
             .map_err(|problems| CompileError::new(source, problems))?;
         let mut program = Self {
             expr,
@@ -263,7 +276,7 @@ impl Program {
 
     fn names_type(&self, name: &str) -> bool {
         let is_input = self.inputs.iter().any(|input| input.name == name);
-        !is_input && crate::check::named_type(name).is_some()
+        !is_input && (crate::check::named_type(name).is_some() || message::named(name).is_some())
     }
 
     /// Constants that can have no value, and the patterns among them.

@@ -34,8 +34,19 @@ pub(crate) fn call(
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
             return args.first().map_or(0, traversal);
         }
-        "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
-        | "quantity" | "isQuantity" | "semver" | "isSemver" => return characters(size(0), 1.0),
+        "url"
+        | "jsonpatch.escapeKey"
+        | "lowerAscii"
+        | "upperAscii"
+        | "substring"
+        | "trim"
+        | "cidr"
+        | "isIP"
+        | "isCIDR"
+        | "quantity"
+        | "isQuantity"
+        | "semver"
+        | "isSemver" => return characters(size(0), 1.0),
         "replace" | "split" | "ip.isCanonical" => return characters(size(0), 2.0),
         "join" => return characters(result.map_or(1, Value::size), 2.0),
         "find" | "findAll" => return pattern(size(0), size(1)),

@@ -8,6 +8,7 @@ mod evaluate;
 mod format;
 mod limits;
 mod lists;
+mod messages;
 mod overloads;
 
 use std::collections::BTreeMap;

@@ -30,6 +30,8 @@ pub enum Type {
     Object(Arc<Object>),
     /// A type of the Kubernetes libraries.
     Library(Library),
+    /// A message by its name, see [`message`](crate::message).
+    Message(Arc<str>),
     /// What is not known yet. Never part of a checked expression.
     Variable(u32),
 }
@@ -101,6 +103,7 @@ impl Type {
             Self::Optional(_) => "optional_type",
             Self::Object(object) => &object.name,
             Self::Library(library) => library.name(),
+            Self::Message(name) => name,
         }
     }
     pub(crate) fn is_dyn(&self) -> bool {
@@ -129,6 +132,7 @@ impl Type {
         match (self, other) {
             (Self::Object(a), Self::Object(b)) => Arc::ptr_eq(a, b),
             (Self::Library(a), Self::Library(b)) => a == b,
+            (Self::Message(a), Self::Message(b)) => a == b,
             (Self::Variable(a), Self::Variable(b)) => a == b,
             (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
         }

@@ -81,6 +81,7 @@ impl Bindings {
                 Type::Null
                     | Type::Object(_)
                     | Type::Library(_)
+                    | Type::Message(_)
                     | Type::Optional(_)
                     | Type::Timestamp
                     | Type::Duration

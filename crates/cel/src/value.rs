@@ -12,6 +12,7 @@ use crate::declared::{Declared, DeclaredKind, ListIdentity, Object};
 use crate::format::Format;
 use crate::library::semver::Version;
 use crate::library::url::Url;
+use crate::message::Message;
 use crate::time::{Duration, Timestamp};
 use crate::types::Type;
 
@@ -72,6 +73,7 @@ pub enum Value<'a> {
     Semver(Rc<Version>),
     /// Who asks, what is asked, or the answer.
     Authorization(Rc<Authorization<'a>>),
+    Message(Rc<Message<'a>>),
     /// A value of no declared type. Only good for being compared.
     Opaque(&'a Json),
 }
@@ -322,6 +324,7 @@ impl<'a> Value<'a> {
                 Authorization::Resource(..) => Library::ResourceCheck,
                 Authorization::Decision(_) => Library::Decision,
             }),
+            Self::Message(message) => Type::Message(message.name().into()),
             Self::Opaque(_) => Type::Dyn,
         }
     }

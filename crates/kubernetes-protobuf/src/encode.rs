@@ -73,18 +73,21 @@ pub fn encode_as(api_version: &str, kind: &str, json: &[u8]) -> Result<Vec<u8>, 
     Ok(out)
 }
 
+/// Bytes of the length that begins a frame of [`watch_frame`].
+pub const WATCH_LENGTH_SIZE: usize = 4;
+
 /// One event of a watch stream: its length in four bytes, its type, and an encoded object.
 #[must_use]
 pub fn watch_frame(event: &str, object: &[u8]) -> Vec<u8> {
-    const LENGTH_SIZE: usize = 4;
     const TYPE: u32 = 1;
     const OBJECT: u32 = 2;
     const RAW: u32 = 1;
     let mut frame = Vec::with_capacity(object.len() + event.len() + 24);
-    frame.extend_from_slice(&[0; LENGTH_SIZE]);
+    frame.extend_from_slice(&[0; WATCH_LENGTH_SIZE]);
     put_bytes(&mut frame, TYPE, event.as_bytes());
     put_nested(&mut frame, OBJECT, |out| put_bytes(out, RAW, object));
-    let length = u32::try_from(frame.len() - LENGTH_SIZE).expect("an object is far below 4 GiB");
-    frame[..LENGTH_SIZE].copy_from_slice(&length.to_be_bytes());
+    let length =
+        u32::try_from(frame.len() - WATCH_LENGTH_SIZE).expect("an object is far below 4 GiB");
+    frame[..WATCH_LENGTH_SIZE].copy_from_slice(&length.to_be_bytes());
     frame
 }

@@ -9,9 +9,13 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use kubernetes_protobuf::openapi::{self, Version};
 use kubernetes_protobuf::{MEDIA_TYPE, decode, encode, encode_as};
 use serde_json::{Value, json};
 use testbed::RealCluster;
+
+/// How long a definition may take to be published.
+const SCHEMAS_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
 struct Server {
     client: Client,
@@ -39,6 +43,37 @@ impl Server {
         let answered = parts.headers.get(CONTENT_TYPE).map_or("", |value| value.to_str().unwrap());
         assert!(answered.starts_with(form), "{path} answers {answered}");
         (parts.status.as_u16(), bytes)
+    }
+
+    /// What an answer says that it is, and its body.
+    async fn ask(&self, path: &str, accept: &str) -> (String, Vec<u8>) {
+        let request = Request::get(path).header(ACCEPT, accept).body(Body::empty()).unwrap();
+        let (parts, body) = self.client.send(request).await.unwrap().into_parts();
+        assert_eq!(parts.status, 200, "{path}");
+        let bytes = body.collect().await.unwrap().to_bytes().to_vec();
+        (parts.headers[CONTENT_TYPE].to_str().unwrap().to_owned(), bytes)
+    }
+
+    /// Reads a document about types in both forms and holds ours against them.
+    async fn compare_schemas(&self, path: &str, version: Version) -> Value {
+        let (_, before) = self.ask(path, "application/json").await;
+        let (new, protobuf) = self.ask(path, version.media_type()).await;
+        let (old, _) = self.ask(path, version.old_media_type()).await;
+        let (_, after) = self.ask(path, "application/json").await;
+        if before != after {
+            return Box::pin(self.compare_schemas(path, version)).await;
+        }
+        assert_eq!((&*new, &*old), (version.media_type(), version.media_type()));
+        let document = serde_json::from_slice(&before).unwrap();
+        // Members come in another order there, so the bytes do too.
+        let sorted = |mut bytes: Vec<u8>| {
+            bytes.sort_unstable();
+            bytes
+        };
+        let ours = openapi::encode(version, &document);
+        assert_eq!(ours.len(), protobuf.len(), "{path}");
+        assert!(sorted(ours) == sorted(protobuf), "{path}: other bytes");
+        document
     }
 
     async fn json(&self, path: &str) -> Value {
@@ -312,6 +347,16 @@ fn samples() -> Vec<(&'static str, Value)> {
                             "map": {"type": "object", "additionalProperties": {"type": "number", "maximum": 1.5}},
                             "any": {"x-kubernetes-int-or-string": true},
                             "choice": {"type": "string", "enum": ["a", ""], "default": "a"},
+                            "date": {"type": "string", "nullable": true, "enum": ["2026-01-02", "yes", "1.5", null],
+                                "description": "Two\n  lines: # of \"text\" 😀", "externalDocs": {"url": "https://a.example"}},
+                            "parts": {"type": "array", "x-kubernetes-list-type": "map",
+                                "x-kubernetes-list-map-keys": ["name", "no"],
+                                "items": {"type": "object", "required": ["name", "no"], "properties": {
+                                    "name": {"type": "string", "maxLength": 9}, "no": {"type": "integer", "minimum": -1}}}},
+                            "rules": {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+                                "properties": {"a": {"type": "string"}, "b": {"type": "boolean", "default": false}},
+                                "x-kubernetes-validations": [{"message": "no: # 'way'",
+                                    "rule": "!has(self.a) ||\n  self.a != 'b' // \"never\"\n"}]},
                         }}}}]},
             }),
         ),
@@ -347,6 +392,28 @@ async fn both_forms_of_everything_that_a_real_server_lists_are_one() {
     assert!(kinds > 50 && items > 200, "{kinds} kinds, {items} items");
     println!("{kinds} kinds, {items} items");
     statuses(&server).await;
+    schemas(&server).await;
+}
+
+/// The documents about types, with those of the sample that is a definition.
+async fn schemas(server: &Server) {
+    let start = std::time::Instant::now();
+    let mut paths = Vec::new();
+    while !paths.contains(&"/openapi/v3/apis/example.org/v1".to_owned()) {
+        // Definitions are published on the server's own time.
+        assert!(start.elapsed() < SCHEMAS_PATIENCE, "{paths:?}");
+        let (_, index) = server.ask("/openapi/v3", "application/json").await;
+        let index: Value = serde_json::from_slice(&index).unwrap();
+        let known = index["paths"].as_object().unwrap().keys();
+        paths = known.map(|path| format!("/openapi/v3/{path}")).collect();
+    }
+    for path in &paths {
+        server.compare_schemas(path, Version::V3).await;
+    }
+    let whole = server.compare_schemas("/openapi/v2", Version::V2).await;
+    let definitions = whole["definitions"].as_object().unwrap().len();
+    assert!(paths.len() > 30 && definitions > 300, "{} paths, {definitions}", paths.len());
+    println!("{} documents, {definitions} definitions", paths.len() + 1);
 }
 
 /// Refusals, options of a delete, and subresources have both forms too.

@@ -4,16 +4,28 @@ use serde_json::Value;
 
 use crate::schema::{Additional, Id, Node, Schema, VALUE_DEPTH_MAX};
 
+/// What becomes of nulls that are not allowed, and that no default replaces.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nulls {
+    Removed,
+    Kept,
+}
+
 impl Schema {
     /// Fills absent fields with their defaults, then removes nulls that the schema does not allow.
     ///
     /// A default inside an absent object applies only when the object itself has a default. A null
     /// where none is allowed counts as absent. Idempotent.
     pub fn default(&self, value: &mut Value) {
-        self.default_at(self.root, self.resource, value, 0);
+        self.default_at(self.root, Nulls::Removed, self.resource, value, 0);
     }
 
-    fn default_at(&self, id: Id, resource: bool, value: &mut Value, depth: usize) {
+    /// As [`Schema::default`], but leaves nulls that no default replaces, for validation to refuse.
+    pub fn default_keeping_nulls(&self, value: &mut Value) {
+        self.default_at(self.root, Nulls::Kept, self.resource, value, 0);
+    }
+
+    fn default_at(&self, id: Id, nulls: Nulls, resource: bool, value: &mut Value, depth: usize) {
         if depth > VALUE_DEPTH_MAX {
             return;
         }
@@ -40,9 +52,9 @@ impl Schema {
                         _ => return true,
                     };
                     if !self.fill(child, value) {
-                        return false;
+                        return nulls == Nulls::Kept;
                     }
-                    self.default_at(child, false, value, depth + 1);
+                    self.default_at(child, nulls, false, value, depth + 1);
                     true
                 });
             }
@@ -54,15 +66,14 @@ impl Schema {
                     // A null in a list cannot be removed without moving its neighbours; validation
                     // refuses it.
                     self.fill(child, item);
-                    self.default_at(child, false, item, depth + 1);
+                    self.default_at(child, nulls, false, item, depth + 1);
                 }
             }
             _ => {}
         }
     }
 
-    /// Replaces a null that is not allowed by the default. False: there is none, the field should
-    /// go.
+    /// Replaces a null that is not allowed by the default. False: there is none.
     fn fill(&self, id: Id, value: &mut Value) -> bool {
         let node: &Node = self.node(id);
         if !node.rejects_null(value) {

@@ -6,6 +6,7 @@ mod entries;
 mod properties;
 mod schemas;
 mod values;
+mod versions;
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
 //! An object with its type, and what can be done with the two together.
 
+mod atomics;
 mod compare;
 mod field_set;
 mod merge;
@@ -107,6 +108,11 @@ impl<'a> Typed<'a> {
         let typed = Self::unchecked(value, schema);
         validate::validate(schema, &typed.value, duplicates)?;
         Ok(typed)
+    }
+
+    /// The paths of all parts of the value that have one owner as a whole, from the root down.
+    pub fn atomics(&self) -> Vec<String> {
+        atomics::atomics(self.schema, &self.value)
     }
 
     /// The paths that somebody who states this value owns.

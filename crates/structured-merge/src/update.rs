@@ -8,6 +8,9 @@ use crate::set::FieldSet;
 use crate::typed::{Comparison, Problems, Typed, reconcile};
 use crate::value;
 
+/// How what fails while a configuration is pruned is told.
+const PRUNE: &str = "failed to prune fields: ";
+
 /// What the versions of one kind have to do with each other.
 pub trait Versions {
     /// The object in another version's form, with that version's schema.
@@ -31,10 +34,14 @@ pub trait Versions {
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
     /// The version is gone; what was owned in it is owned no more.
-    #[error("version \"{0}\" is not served")]
+    #[error("there is no version \"{0}\"")]
     MissingVersion(String),
-    #[error("cannot convert the object to version \"{api_version}\": {reason}")]
-    Failed { api_version: String, reason: String },
+    /// In the words of who converts.
+    #[error("{0}")]
+    Failed(String),
+    /// What came of it does not fit the version's schema.
+    #[error(transparent)]
+    Unfit(Problems),
 }
 
 /// Why ownership could not be worked out.
@@ -47,8 +54,9 @@ pub enum UpdateError {
     Compare(#[source] Problems),
     #[error("failed to merge config: {0}")]
     Merge(#[source] Problems),
-    #[error(transparent)]
-    Convert(#[from] ConvertError),
+    /// `step` says what the object was needed for; it is empty or ends in `: `.
+    #[error("{step}{error}")]
+    Convert { step: String, error: ConvertError },
 }
 
 /// Works out ownership for one kind.
@@ -146,8 +154,9 @@ impl<'v, V: Versions> Updater<'v, V> {
                 continue;
             }
             let version = owner.api_version.as_str();
-            let both = self.converted(live, version)?.zip(self.converted(new, version)?);
-            let compared = match both {
+            let old = self.converted(live, version, || "failed to convert old object: ".into())?;
+            let new = self.converted(new, version, || "failed to convert new object: ".into())?;
+            let compared = match old.zip(new) {
                 Some((live, new)) => Some(compare(&live, &new, version)?),
                 None => None,
             };
@@ -185,16 +194,17 @@ impl<'v, V: Versions> Updater<'v, V> {
         api_version: &str,
         last: &VersionedSet,
     ) -> Result<Typed<'v>, UpdateError> {
-        let Some(converted) = self.converted(&merged, &last.api_version)? else {
+        let step = || format!("{PRUNE}failed to convert merged object to last applied version: ");
+        let Some(converted) = self.converted(&merged, &last.api_version, step)? else {
             return Ok(merged);
         };
         let pruned = converted.without(&named(&converted, &last.set));
         let pruned = self.with_owned(converted.clone(), pruned, managers, &last.api_version)?;
         let pruned = self.with_dangling(converted, pruned, last)?;
-        match self.converted(&pruned, api_version)? {
-            Some(pruned) => Ok(pruned),
-            None => Err(ConvertError::MissingVersion(api_version.to_owned()).into()),
-        }
+        let step = || PRUNE.to_owned();
+        let pruned = self.converted(&pruned, api_version, step)?;
+        let missing = || ConvertError::MissingVersion(api_version.to_owned());
+        pruned.ok_or_else(|| UpdateError::Convert { step: step(), error: missing() })
     }
 
     /// Puts back what was pruned and somebody owns, the manager's new configuration included.
@@ -214,11 +224,13 @@ impl<'v, V: Versions> Updater<'v, V> {
         let first = owned.remove_entry(pruned_version);
         let (mut merged, mut pruned) = (merged, pruned);
         for (version, owned) in first.into_iter().chain(owned) {
-            let (Some(all), Some(rest)) =
-                (self.converted(&merged, version)?, self.converted(&pruned, version)?)
-            else {
-                continue;
+            let step = |what: &str| {
+                let add_back = "failed add back owned items: ";
+                format!("{PRUNE}{add_back}failed to convert {what} object at version {version}: ")
             };
+            let all = self.converted(&merged, version, || step("merged"))?;
+            let rest = self.converted(&pruned, version, || step("pruned"))?;
+            let (Some(all), Some(rest)) = (all, rest) else { continue };
             let kept = named(&all, &rest.field_set()).union(&named(&all, &owned));
             let gone = named(&all, &all.field_set()).difference(&kept);
             pruned = all.without(&gone);
@@ -234,32 +246,40 @@ impl<'v, V: Versions> Updater<'v, V> {
         pruned: Typed<'v>,
         last: &VersionedSet,
     ) -> Result<Typed<'v>, UpdateError> {
-        let Some(pruned) = self.converted(&pruned, &last.api_version)? else { return Ok(merged) };
+        let step = || {
+            let add_back = "failed add back dangling items: ";
+            format!("{PRUNE}{add_back}failed to convert pruned object to last applied version: ")
+        };
+        let Some(pruned) = self.converted(&pruned, &last.api_version, step)? else {
+            return Ok(merged);
+        };
         let left = named(&merged, &pruned.field_set());
         let all = named(&merged, &merged.field_set());
         let gone = all.difference(&left).intersection(&named(&merged, &last.set));
         Ok(merged.without(&gone))
     }
 
-    /// The object in a version; `None` when the version is gone.
+    /// The object in a version; `None` when the version is gone. `step` is told of what fails.
     fn converted(
         &self,
         object: &Typed<'v>,
         api_version: &str,
-    ) -> Result<Option<Typed<'v>>, ConvertError> {
+        step: impl FnOnce() -> String,
+    ) -> Result<Option<Typed<'v>>, UpdateError> {
         match self.versions.convert(object, api_version) {
             Ok(object) => Ok(Some(object)),
             Err(ConvertError::MissingVersion(_)) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => Err(UpdateError::Convert { step: step(), error }),
         }
     }
 
     /// Brings every owner's set to the present schema of its version. Owners in versions that are
     /// gone go too.
-    fn reconciled(&self, live: &Typed<'v>, managers: Managers) -> Result<Managers, ConvertError> {
+    fn reconciled(&self, live: &Typed<'v>, managers: Managers) -> Result<Managers, UpdateError> {
         let mut out = Managers::new();
         for (id, mut owner) in managers {
-            let Some(live) = self.converted(live, &owner.api_version)? else { continue };
+            let live = self.converted(live, &owner.api_version, String::new)?;
+            let Some(live) = live else { continue };
             if let Some(set) = reconcile(live.schema, &owner.set) {
                 owner.set = set;
             }

@@ -60,6 +60,28 @@ fn json_patch_changes_maps_and_lists() {
             ]),
             json!({"data": {"k": "1"}, "c": {"k": "1"}, "list": [1, 2]}),
         ),
+        (
+            json!([
+                {"op": "add", "path": "/list/-1", "value": 5},
+                {"op": "replace", "path": "/list/-3", "value": 4},
+                {"op": "add", "path": "/list/-2", "value": 6},
+                {"op": "remove", "path": "/list/+01"},
+            ]),
+            json!({"data": {"k": "1"}, "list": [4, 6, 5]}),
+        ),
+        (
+            json!([
+                {"op": "add", "path": "anything/x"},
+                {"op": "copy", "from": "/nothing", "path": "/y"},
+                {"op": "test", "path": "/z", "value": null},
+            ]),
+            json!({"data": {"k": "1"}, "list": [1, 2], "x": null, "y": null}),
+        ),
+        (
+            json!([{"op": "move", "from": "/list", "path": "/data/list"}]),
+            json!({"data": {"k": "1", "list": [1, 2]}}),
+        ),
+        (Value::Null, object.clone()),
     ] {
         assert_eq!(json_patched(&object, &patch), Ok(expected), "{patch}");
     }
@@ -73,9 +95,17 @@ fn json_patch_that_does_not_fit_is_rejected_as_a_whole() {
         json!([{"op": "test", "path": "/data/k", "value": "zzz"}]),
         json!([{"op": "remove", "path": "/data/zzz"}]),
         json!([{"op": "add", "path": "data", "value": 1}]),
+        json!([{"op": "add", "path": "", "value": {}}]),
+        json!([{"op": "remove", "path": ""}]),
+        json!([{"op": "replace", "path": "", "value": 1}]),
+        json!([{"op": "copy", "from": "", "path": "/x"}]),
+        json!([{"op": "test", "path": "/foo/bar"}]),
+        json!([{"op": "test", "path": "/list/0"}]),
+        json!([{"op": "replace", "path": "/list/-", "value": 1}]),
+        json!([{"op": "add", "path": "/list/-2", "value": 1}]),
+        json!([{"op": "remove", "path": "/list/-1"}]),
         json!([{"op": "add", "path": "/foo/bar", "value": 1}]),
         json!([{"op": "add", "path": "/list/1", "value": 1}]),
-        json!([{"op": "add", "path": "/x"}]),
         json!([{"op": "move", "from": "/data", "path": "/data/k"}]),
         json!([{}]),
     ] {
@@ -83,6 +113,42 @@ fn json_patch_that_does_not_fit_is_rejected_as_a_whole() {
     }
     let status = Status::from(PatchError::Rejected);
     assert_eq!((status.code, &*status.reason), (422, "Invalid"));
+}
+
+#[test]
+fn an_operation_that_does_not_fit_is_explained() {
+    let object = json!({"data": {"k": "1"}, "list": []});
+    for (operation, wanted) in [
+        (json!({"op": "zap", "path": "/x"}), "Unexpected kind: zap"),
+        (
+            json!({"op": "remove", "path": "/data/no"}),
+            "error in remove for path: '/data/no': Unable to remove nonexistent key: no: missing \
+             value",
+        ),
+        (
+            json!({"op": "add", "path": "/no/where", "value": 1}),
+            "add operation does not apply: doc is missing path: \"/no/where\": missing value",
+        ),
+        (
+            json!({"op": "replace", "path": "/list/3", "value": 1}),
+            "replace operation does not apply: doc is missing key: /list/3: missing value",
+        ),
+        (
+            json!({"op": "move", "from": "/no/where", "path": "/x"}),
+            "move operation does not apply: doc is missing from path: /no/where: missing value",
+        ),
+        (
+            json!({"op": "add", "path": "/list/1", "value": 1}),
+            "error in add for path: '/list/1': Unable to access invalid index: 1: invalid index \
+             referenced",
+        ),
+    ] {
+        let patched = json_patch_explained(&mut object.clone(), &json!([operation]));
+        assert_eq!(patched, Err(Unfit::Operation(wanted.to_owned())), "{operation}");
+    }
+    let test = json!([{"op": "test", "path": "/data/k", "value": 2}]);
+    let patched = json_patch_explained(&mut object.clone(), &test);
+    assert_eq!(patched, Err(Unfit::Test("/data/k".to_owned())));
 }
 
 #[test]
@@ -123,6 +189,32 @@ fn json_patch_has_limits() {
         {"op": "copy", "from": "/a", "path": "/d"},
     ]);
     assert_eq!(json_patched(&large, &copies), Err(PatchError::Rejected));
+}
+
+#[test]
+fn no_json_patch_nests_deeper_than_is_safe() {
+    // Each operation doubles the depth.
+    let mut operations = vec![json!({"op": "add", "path": "/a", "value": {"a": {}}})];
+    let mut path = "/a".to_owned();
+    for _ in 0..16 {
+        path = format!("{path}{path}");
+        operations.push(json!({"op": "copy", "from": "/a", "path": path}));
+    }
+    assert_eq!(json_patched(&json!({}), &operations.into()), Err(PatchError::Rejected));
+    // Each adds one.
+    let one = |depth: usize| json!({"op": "add", "path": "/a".repeat(depth), "value": {}});
+    let many = |depth| Value::Array((1..=depth).map(one).collect());
+    assert_eq!(json_patched(&json!({}), &many(5000)), Err(PatchError::Rejected));
+    let patched = json_patched(&json!({}), &many(crate::decode::DEPTH_MAX - 1)).unwrap();
+    assert_eq!(crate::decode::depth(&patched), crate::decode::DEPTH_MAX);
+    // What is moved down and up again does not get deeper, however often.
+    let (down, up) = (
+        json!({"op": "move", "from": "/a", "path": "/b/a"}),
+        json!({"op": "move", "from": "/b/a", "path": "/a"}),
+    );
+    let moves = Value::Array([down, up].into_iter().cycle().take(2000).collect());
+    let object = json!({"a": [[[]]], "b": {}});
+    assert_eq!(json_patched(&object, &moves), Ok(object.clone()));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::{Checker, dotted};
 use crate::ast::{Expr, Kind, Literal, operator};
 use crate::functions::{Overload, overloads};
+use crate::message::{self, Vocabulary};
 use crate::types::Type;
 
 impl Checker {
@@ -27,22 +28,27 @@ impl Checker {
         }
         let Some(target) = target else {
             let name = function.trim_start_matches('.');
-            return match overloads(name) {
+            return match self.overloads(name) {
                 Some(all) => self.resolve(expr, name, all, None, args),
                 None => self.undeclared(expr.at, function),
             };
         };
         if let Some(name) = dotted(target).map(|prefix| format!("{prefix}.{function}"))
-            && let Some(all) = overloads(&name)
+            && let Some(all) = self.overloads(&name)
         {
             self.checked.qualified[expr.id as usize] = Some(name.as_str().into());
             return self.resolve(expr, &name, all, None, args);
         }
         self.expr(target);
-        match overloads(function) {
+        match self.overloads(function) {
             Some(all) => self.resolve(expr, function, all, Some(target), args),
             None => self.undeclared(expr.at, function),
         }
+    }
+
+    fn overloads(&self, function: &str) -> Option<&'static [Overload]> {
+        let known = self.vocabulary == Vocabulary::Mutations || !message::is_function(function);
+        known.then(|| overloads(function)).flatten()
     }
 
     fn resolve(

@@ -71,6 +71,9 @@ fn takes(kind: u8, found: &Type) -> bool {
         b'f' | b'e' => matches!(found, Type::Double | Type::Text),
         b'b' => matches!(found, Type::Int | Type::Uint | Type::Bool),
         b'x' | b'X' => matches!(found, Type::Int | Type::Uint | Type::Text | Type::Bytes),
-        _ => !matches!(found, Type::Object(_) | Type::Library(_) | Type::Optional(_)),
+        _ => !matches!(
+            found,
+            Type::Object(_) | Type::Library(_) | Type::Message(_) | Type::Optional(_)
+        ),
     }
 }

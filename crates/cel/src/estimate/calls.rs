@@ -141,7 +141,7 @@ impl<'a> Estimator<'a> {
             "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
                 self.traversal(call.target?)
             }
-            "url" if call.args.len() == 1 => {
+            "url" | "jsonpatch.escapeKey" if call.args.len() == 1 => {
                 let size = self.library_size(first?);
                 return Some((characters(size), Some(size)));
             }

@@ -30,6 +30,13 @@ impl<'a> Evaluator<'a> {
             Value::Optional(Some(inner)) => ((*inner).clone(), true),
             other => (other, false),
         };
+        if let Value::Message(message) = &value {
+            let found = message.fields().get(field);
+            return match test {
+                true => Ok(Value::Bool(found.is_some())),
+                false => Ok(found.cloned().unwrap_or(Value::Null)),
+            };
+        }
         let Value::Map(map) = value else {
             return match (value, test) {
                 (Value::List(_), _) => fail("unsupported index type 'string' in list"),

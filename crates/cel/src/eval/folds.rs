@@ -6,6 +6,7 @@ use super::Evaluator;
 use crate::ast::{ACCUMULATOR, Expr, Fold, Kind, operator};
 use crate::library;
 use crate::limits::ELEMENTS_MAX;
+use crate::message;
 use crate::value::{Failure, List, Map, Outcome, Value, fail, no_such_overload};
 
 impl<'a> Evaluator<'a> {
@@ -186,6 +187,10 @@ fn implementation(value: &Value<'_>) -> &'static str {
         Value::Format(_) => "*cel.Format",
         Value::Semver(_) => "cel.Semver",
         Value::Authorization(_) => "library.receiverOnlyObjectVal",
+        Value::Message(message) if message.name() == message::JSON_PATCH => {
+            "*mutation.JSONPatchVal"
+        }
+        Value::Message(_) => "*dynamic.ObjectVal",
         // These can be gone through.
         Value::List(_) | Value::Map(_) | Value::Opaque(_) => "ref.Val",
     }

@@ -269,6 +269,7 @@ lastIndexOf list_a_last_index_of_int . (list<A>, A) int
 find string_find_string . (string, string) string
 findAll string_find_all_string . (string, string) list<string>
 findAll string_find_all_string_int . (string, string, int) list<string>
+jsonpatch.escapeKey string_jsonpatch_escapeKey_string (string) string
 url string_to_url (string) url
 isURL is_url_string (string) bool
 getScheme url_get_scheme . (url) string

@@ -1,5 +1,7 @@
 //! Functions on texts. Positions count characters.
 
+use api_meta::go_text::letter_of;
+
 use crate::library::text_format;
 use crate::limits::TEXT_BYTES_MAX;
 use crate::value::{Failure, Outcome, Value, fail, no_such_overload};
@@ -47,6 +49,9 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
         ("join", [Value::List(list)]) => join(list, ""),
         ("join", [Value::List(list), Value::Text(by)]) => join(list, by),
         ("format", [Value::Text(text), Value::List(list)]) => text_format::format(text, list),
+        ("jsonpatch.escapeKey", [Value::Text(text)]) => {
+            Ok(Value::text(text.replace('~', "~0").replace('/', "~1")))
+        }
         ("strings.quote", [Value::Text(text)]) => Ok(Value::text(quote(text))),
         _ => return None,
     })
@@ -187,21 +192,14 @@ fn join<'a>(list: &crate::value::List<'a>, by: &str) -> Outcome<'a> {
     Ok(Value::text(out))
 }
 
-pub(super) fn quote(text: &str) -> String {
+/// As Go's `%q`, but for control characters without a letter: these stay as they are.
+fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
-        match c {
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
-            c => out.push(c),
+        match letter_of(c) {
+            Some(letter) => out.extend(['\\', letter]),
+            None => out.push(c),
         }
     }
     out.push('"');

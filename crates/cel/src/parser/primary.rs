@@ -1,7 +1,7 @@
 //! What operators are applied to: literals, names, calls, lists and maps.
 
 use super::{Parser, RESERVED};
-use crate::ast::{Element, Entry, Expr, Kind, Literal};
+use crate::ast::{Element, Entry, Expr, Field, Kind, Literal};
 use crate::lexer::Token;
 use crate::macros;
 use crate::source::Problem;
@@ -57,6 +57,9 @@ impl Parser {
     }
 
     fn named(&mut self, at: u32, name: &str, absolute: bool) -> Result<Expr, Problem> {
+        if let Some(length) = self.message_name() {
+            return self.message(name, absolute, length);
+        }
         if RESERVED.contains(&name) {
             let message = format!("Syntax error: reserved identifier: {name}");
             return Err(Problem { at, message });
@@ -66,33 +69,47 @@ impl Parser {
             let args = self.arguments()?;
             return macros::global(&mut self.build, open_at, name, args);
         }
-        let starts_message = matches!(self.peek(), Token::Symbol("{"));
-        if starts_message {
-            return self.build.node(open_at, Kind::Struct(name.into())).and_then(|expr| {
-                self.take();
-                self.skip_fields()?;
-                Ok(expr)
-            });
-        }
         let name = if absolute { format!(".{name}") } else { name.to_owned() };
         self.build.ident(at, &name)
     }
 
-    /// The fields of a message, which is refused when types are checked.
-    fn skip_fields(&mut self) -> Result<(), Problem> {
-        while !self.accept("}") {
-            self.accept("?");
+    /// Tokens between the first part of a name and the brace that makes it one of a message, as
+    /// in `Object.spec{}`.
+    fn message_name(&self) -> Option<usize> {
+        let token = |at: usize| self.tokens.get(self.next + at).map(|spanned| &spanned.token);
+        let mut length = 0;
+        while let (Some(Token::Symbol(".")), Some(Token::Ident(_))) =
+            (token(length), token(length + 1))
+        {
+            length += 2;
+        }
+        matches!(token(length), Some(Token::Symbol("{"))).then_some(length)
+    }
+
+    fn message(&mut self, first: &str, absolute: bool, length: usize) -> Result<Expr, Problem> {
+        let mut name = if absolute { format!(".{first}") } else { first.to_owned() };
+        for _ in 0..length {
             match self.take().token {
-                Token::Ident(_) | Token::Quoted(_) => {}
-                _ => return Err(self.unexpected("a field name")),
-            }
-            self.expect(":")?;
-            self.expression()?;
-            if !self.accept(",") {
-                return self.expect("}");
+                Token::Ident(part) => name.push_str(&part),
+                _ => name.push('.'),
             }
         }
-        Ok(())
+        let at = self.take().at;
+        let mut fields = Vec::new();
+        while !self.accept("}") {
+            let optional = self.accept("?");
+            let (Token::Ident(name) | Token::Quoted(name)) = self.take().token else {
+                return Err(self.unexpected("a field name"));
+            };
+            let at = self.at();
+            self.expect(":")?;
+            fields.push(Field { at, name, value: self.expression()?, optional });
+            if !self.accept(",") {
+                self.expect("}")?;
+                break;
+            }
+        }
+        self.build.node(at, Kind::Struct { name: name.into(), fields })
     }
 
     fn list(&mut self, at: u32) -> Result<Expr, Problem> {

@@ -49,7 +49,7 @@ impl<'v, V: Versions> Write<'v, V> {
     /// until it is applied.
     ///
     /// # Errors
-    /// The states cannot be compared. A server keeps the stored entries then.
+    /// The states cannot be compared. kube-apiserver stores no entries then.
     pub fn update(
         &self,
         live: Option<&'v Value>,

@@ -167,3 +167,14 @@ fn merged_lists_keep_the_order_of_the_wish_and_the_place_of_the_rest() {
         );
     }
 }
+
+#[test]
+fn parts_with_one_owner_are_found_wherever_they_are() {
+    let schema = schema();
+    let of = |value| Typed::unchecked(Cow::Owned(value), &schema).atomics();
+    let granular = json!({"text": "a", "granular": {"a": "b"}, "set": ["x"], "pair": {"a": "b"},
+        "items": [{"name": "a", "labels": {"x": "y"}}]});
+    assert_eq!(of(granular), Vec::<String>::new());
+    let whole = json!({"whole": {"a": "b"}, "list": [{"name": "a"}], "free": {"any": [1]}});
+    assert_eq!(of(whole), [".list", ".whole"]);
+}

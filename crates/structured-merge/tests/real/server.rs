@@ -73,7 +73,7 @@ impl Server {
 
     /// The schema of a kind as the server publishes it, waited for.
     pub async fn schema(&self, kind: &Kind) -> Schema {
-        let (group, version) = kind.api_version.split_once('/').unwrap_or(("", kind.api_version));
+        let (group, version) = api_meta::object::group_version(kind.api_version);
         let path = match group {
             "" => format!("/openapi/v3/api/{version}"),
             group => format!("/openapi/v3/apis/{group}/{version}"),

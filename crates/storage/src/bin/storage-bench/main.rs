@@ -2,12 +2,14 @@
 //! only: `storage-bench SECONDS etcd://HOST:PORT,…`. With `encrypted` before, creates and lists of
 //! an encrypted storage.
 //!
-//! Prints durable writes per second with their latencies (checkpoints and compaction included), the
-//! file under churn, and lists of 100,000 keys. Build it with `--release`; the directory must be on
-//! a disk.
+//! Prints what the disk itself takes for the same amounts, then durable writes per second with their
+//! latencies (checkpoints and compaction included), the file under churn, and lists of 100,000 keys.
+//! Build it with `--release`; the directory must be on a disk.
 //!
 //! `storage-bench write DIRECTORY` writes without end and prints each acknowledged write, for tests
 //! that kill it.
+
+mod disk;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,6 +51,8 @@ async fn main() -> Result<(), StorageError> {
         print_files(&file);
         return list(&file, true).await;
     }
+    disk::measure(directory, duration)
+        .map_err(|e| StorageError::Failed { reason: e.to_string() })?;
     create(&directory.join("create.db"), duration).await?;
     churn(&directory.join("churn.db"), duration, 0).await?;
     churn(&directory.join("churn-read.db"), duration, 4).await?;
@@ -320,16 +324,21 @@ async fn collect(writers: impl Iterator<Item = Writer>) -> Result<Vec<Duration>,
 }
 
 fn report(name: &str, duration: Duration, latencies: Vec<Duration>) {
+    let rate = latencies.len() as f64 / duration.as_secs_f64();
+    let latencies = quantiles(&latencies);
+    println!("{name}: {WRITERS} writers, {VALUE_BYTES} B: {rate:.0} puts/s, {latencies}");
+}
+
+/// Of sorted latencies.
+fn quantiles(latencies: &[Duration]) -> String {
     let quantile = |of: usize| latencies[(latencies.len() - 1) * of / 1000];
-    println!(
-        "{name}: {WRITERS} writers, {VALUE_BYTES} B: {:.0} puts/s, p50 {:?}, p99 {:?}, p99.9 {:?}, \
-         max {:?}",
-        latencies.len() as f64 / duration.as_secs_f64(),
+    format!(
+        "p50 {:.1?}, p99 {:.1?}, p99.9 {:.1?}, max {:.1?}",
         quantile(500),
         quantile(990),
         quantile(999),
         quantile(1000),
-    );
+    )
 }
 
 fn print_files(file: &Path) {
