@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use api_meta::status::Status;
 use storage::{Storage, StorageError};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::admission::policies::{self, kinds::PolicyGuard};
@@ -29,7 +30,7 @@ use crate::reviews::{ReviewSources, review_resources};
 use crate::server::{ApiServer, Operations, Parts};
 use crate::service_accounts::keys::openid_configuration;
 use crate::service_accounts::{
-    ServiceAccountTokens, SigningKey, TokenRequests, VerifyKeys, legacy,
+    ServiceAccountTokens, SigningKey, TokenRequests, VerifyKeys, legacy, tracking,
 };
 use crate::{Registry, builtin, controllers, custom, flow_control};
 
@@ -83,6 +84,9 @@ pub struct Assembly {
     pub root_ca_pem: String,
     /// Requests are recorded so, if at all.
     pub audit: Option<AuditSettings>,
+    /// Whoever names an owner must be allowed to delete the object, and to finalize an owner whose end
+    /// it holds up: the plugin OwnerReferencesPermissionEnforcement, which Kubernetes has off.
+    pub guards_owners: bool,
 }
 
 /// Why a server could not be put together.
@@ -119,6 +123,8 @@ struct Identities {
     /// Of tokens that are asked for without any.
     audiences: Vec<String>,
     signing: Arc<SigningKey>,
+    /// Of tokens that live in Secrets.
+    uses: mpsc::Receiver<tracking::Use>,
     openid: OpenIdDocuments,
 }
 
@@ -143,12 +149,14 @@ impl Assembly {
             front_proxy: None,
             root_ca_pem: String::new(),
             audit: None,
+            guards_owners: false,
         }
     }
 
     /// Serves stored definitions, roles and namespaces when it returns. Not yet marked ready.
     pub async fn start(mut self) -> Result<Running, AssemblyError> {
         let registry = Registry::start(self.storage.clone()).await?;
+        registry.guard_owners(self.guards_owners);
         let rbac = Arc::new(RbacAuthorizer::default());
         let identities = self.identities(&registry)?;
         registry.install(resources(self.profile, &registry, &rbac, &identities)).await?;
@@ -169,6 +177,7 @@ impl Assembly {
         let api_services = aggregation::follow::start(&registry, self.front_proxy).await?;
         let definitions = custom::controller::DefinitionController::start(&registry).await?;
         let mut tasks = JoinSet::new();
+        tasks.spawn(tracking::record(registry.clone(), identities.uses));
         if self.controllers == Controllers::Inside {
             controllers::start(&registry, &self.root_ca_pem, &mut tasks);
             tasks.spawn(legacy::keep(registry.clone(), identities.signing, self.root_ca_pem));
@@ -207,7 +216,9 @@ impl Assembly {
         };
         let objects = Arc::new(Arc::downgrade(registry));
         let mut kinds = std::mem::take(&mut self.tokens);
-        kinds.push(Arc::new(ServiceAccountTokens::new(ISSUER, verify, objects.clone())));
+        let (uses, uses_to_write) = tracking::channel();
+        let accounts = ServiceAccountTokens::new(ISSUER, verify, objects.clone());
+        kinds.push(Arc::new(accounts.telling(uses)));
         if self.bootstrap_tokens {
             kinds.push(Arc::new(BootstrapTokens::new(objects)));
         }
@@ -227,6 +238,7 @@ impl Assembly {
             tokens,
             audiences,
             signing: Arc::new(signing),
+            uses: uses_to_write,
             openid,
         })
     }
@@ -253,9 +265,6 @@ fn resources(
     }
     let guard = Arc::new(EscalationGuard::new(rbac.clone(), rbac.clone()));
     resources.extend(rbac_resources(&guard));
-    if profile == Profile::Full {
-        resources.push(builtin::certificate_signing_requests(rbac.clone()));
-    }
     let guard = Arc::new(PolicyGuard::new(rbac.clone(), registry));
     resources.extend(policies::kinds::policy_resources(&guard));
     resources.push(custom::definition_resource());

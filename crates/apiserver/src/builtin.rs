@@ -17,6 +17,7 @@ mod endpoints;
 mod event;
 pub(crate) mod fields;
 mod flow_control;
+mod ingress;
 mod job;
 pub(crate) mod kind;
 mod lease;
@@ -25,6 +26,7 @@ pub mod namespace;
 mod networking;
 mod node;
 mod normal;
+mod old_annotations;
 mod pod;
 mod policy;
 mod replica_set;
@@ -40,20 +42,19 @@ mod storage_driver;
 mod template;
 #[cfg(test)]
 mod tests;
+pub(crate) mod unset;
 mod volume;
 pub(crate) mod webhook_configuration;
 
 pub(crate) use fields::{items, str_of};
 use kind::Kind;
 pub use merge_keys::merge_keys;
+pub(crate) use normal::normalize;
 pub(crate) use pod::quality::of as quality_of;
 pub use pod::{SCHEDULER, add_endpoints};
 pub use scale::add_scale;
 pub use service::Addresses;
 
-use std::sync::Arc;
-
-use crate::attributes::Authorizer;
 use crate::resource::Resource;
 
 /// What a management plane serves of Kubernetes' own kinds.
@@ -69,6 +70,7 @@ pub fn full_profile() -> Vec<Resource> {
     let mut kinds = management_kinds();
     kinds.extend([
         autoscaling::horizontal_pod_autoscaler(),
+        certificate_signing_request::kind(),
         daemon_set::kind(),
         deployment::kind(),
         device::device_class(),
@@ -79,7 +81,7 @@ pub fn full_profile() -> Vec<Resource> {
         endpoints::endpoint_slice(),
         job::cron_job(),
         job::job(),
-        networking::ingress(),
+        ingress::kind(),
         networking::ingress_class(),
         networking::network_policy(),
         node::kind(),
@@ -107,11 +109,6 @@ pub fn full_profile() -> Vec<Resource> {
         volume::storage_class(),
     ]);
     kinds.into_iter().map(Kind::into_resource).collect()
-}
-
-/// Requests for certificates. `authorizer` is asked who may approve and sign them.
-pub fn certificate_signing_requests(authorizer: Arc<dyn Authorizer>) -> Resource {
-    certificate_signing_request::kind(authorizer).into_resource()
 }
 
 fn management_kinds() -> Vec<Kind> {

@@ -4,16 +4,22 @@
 //! up others: when the ring has moved past its cursor, its stream ends. The cache is written by the dispatcher in
 //! [`crate::registry`] alone.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::ops::{Bound, ControlFlow};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+mod event;
+mod once_map;
+mod view;
 
-use api_meta::status::Status;
-use bytes::Bytes;
-use parking_lot::RwLock;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{RwLock, RwLockReadGuard};
 use storage::Revision;
 use tokio::sync::watch;
+
+pub use event::{CacheEvent, Change, Framing};
+pub use view::{Encoding, View};
 
 use crate::stored::Stored;
 
@@ -24,117 +30,110 @@ const HISTORY_EVENTS_MIN: usize = 100;
 /// Events kept at most; a watcher further behind than this is dropped.
 const HISTORY_EVENTS_MAX: usize = 16_384;
 
-/// One change of one object.
-#[derive(Debug)]
-pub struct CacheEvent {
-    pub revision: Revision,
-    pub at: Instant,
-    pub previous: Option<Arc<Stored>>,
-    /// For a deletion: the last state under the deletion's revision.
-    pub current: Arc<Stored>,
-    pub deleted: bool,
-    frames: Frames,
-    /// Made only when somebody watches in protobuf.
-    protobuf: OnceLock<Box<Frames>>,
-}
-
-/// The encoded event, by [`Change`].
-type Frames = [OnceLock<Bytes>; 3];
-
-/// The event type a watcher sees; depends on its selector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    Added,
-    Modified,
-    Deleted,
-}
-
-impl Change {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "ADDED",
-            Self::Modified => "MODIFIED",
-            Self::Deleted => "DELETED",
-        }
-    }
-}
-
-impl CacheEvent {
-    pub fn new(
-        revision: Revision,
-        previous: Option<Arc<Stored>>,
-        current: Option<Arc<Stored>>,
-    ) -> Option<Self> {
-        let deleted = current.is_none();
-        let current = match (current, &previous) {
-            (Some(current), _) => current,
-            (None, Some(previous)) => Arc::new(previous.at_revision(revision)),
-            (None, None) => return None,
-        };
-        let at = Instant::now();
-        let (frames, protobuf) = Default::default();
-        Some(Self { revision, at, previous, current, deleted, frames, protobuf })
-    }
-
-    /// The encoded watch frame in the storage version: made once, shared by all watchers.
-    pub fn frame(&self, change: Change, object: &Arc<Stored>, framing: Framing) -> Bytes {
-        if !Arc::ptr_eq(object, &self.current) {
-            return framing.frame(change.as_str(), &object.bytes);
-        }
-        let frames = match framing {
-            Framing::Json => &self.frames,
-            Framing::Protobuf => self.protobuf.get_or_init(Box::default),
-        };
-        let slot = &frames[change as usize];
-        slot.get_or_init(|| framing.frame(change.as_str(), &object.bytes)).clone()
-    }
-}
-
-/// How the events of a watch are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// `{"type":…,"object":…}` and a line end.
-    Json,
-    /// Length, type and encoded object.
-    Protobuf,
-}
-
-impl Framing {
-    /// One event, of a JSON object.
-    pub fn frame(self, event: &str, object: &[u8]) -> Bytes {
-        match self {
-            Self::Json => json_frame(event, object),
-            Self::Protobuf => match kubernetes_protobuf::encode(object) {
-                Ok(encoded) => kubernetes_protobuf::watch_frame(event, &encoded).into(),
-                Err(error) => {
-                    let status = Status::internal(format!("{error}; watch in JSON")).to_json();
-                    let encoded = kubernetes_protobuf::encode(status.to_string().as_bytes())
-                        .expect("a Status has a protobuf form");
-                    kubernetes_protobuf::watch_frame("ERROR", &encoded).into()
-                }
-            },
-        }
-    }
-}
-
-fn json_frame(kind: &str, object: &[u8]) -> Bytes {
-    let mut frame = Vec::with_capacity(object.len() + kind.len() + 24);
-    frame.extend_from_slice(b"{\"type\":\"");
-    frame.extend_from_slice(kind.as_bytes());
-    frame.extend_from_slice(b"\",\"object\":");
-    frame.extend_from_slice(object);
-    frame.extend_from_slice(b"}\n");
-    Bytes::from(frame)
-}
-
 struct State {
     objects: BTreeMap<Arc<str>, Arc<Stored>>,
+    /// How many objects each namespace has; no entry when none.
+    counts: HashMap<Box<str>, usize>,
     ring: VecDeque<Arc<CacheEvent>>,
     /// The ring holds every event with a revision above this.
     complete_after: Revision,
     /// Revision of the newest applied event: `objects` is exactly the state at it.
     newest: Revision,
     closed: bool,
+}
+
+impl State {
+    fn put(&mut self, object: Arc<Stored>) {
+        if self.objects.insert(object.key.clone(), object.clone()).is_none() {
+            *self.counts.entry(object.namespace.clone()).or_default() += 1;
+        }
+    }
+
+    fn take(&mut self, key: &str) {
+        let Some(object) = self.objects.remove(key) else { return };
+        if let Some(count) = self.counts.get_mut(&*object.namespace) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&*object.namespace);
+            }
+        }
+    }
+
+    /// The keys that have changed since `revision`, with what they were then.
+    fn changed_since(
+        &self,
+        revision: Revision,
+        prefix: &str,
+        from: &str,
+    ) -> BTreeMap<&str, Option<&Arc<Stored>>> {
+        let mut former = BTreeMap::new();
+        let start = self.ring.partition_point(|event| event.revision <= revision);
+        for event in self.ring.range(start..) {
+            let key = &*event.current.key;
+            if key.starts_with(prefix) && key >= from {
+                // Only the first change tells the state before all of them.
+                if let Entry::Vacant(entry) = former.entry(key) {
+                    entry.insert(event.previous.as_ref());
+                }
+            }
+        }
+        former
+    }
+}
+
+/// The objects of one moment.
+pub struct Objects<'c>(RwLockReadGuard<'c, State>);
+
+impl Objects<'_> {
+    /// Revision of the newest change whose effect is seen.
+    pub fn newest(&self) -> Revision {
+        self.0.newest
+    }
+
+    /// How many there are in `namespace`; in all when that is empty.
+    pub fn count(&self, namespace: &str) -> usize {
+        match namespace {
+            "" => self.0.objects.len(),
+            _ => self.0.counts.get(namespace).copied().unwrap_or(0),
+        }
+    }
+
+    /// Those whose key begins with `prefix` and is not below `from`, in key order.
+    pub fn walk(&self, prefix: &str, from: &str) -> impl Iterator<Item = &Arc<Stored>> {
+        let start = if from > prefix { from } else { prefix };
+        let range = self.0.objects.range::<str, _>((Bound::Included(start), Bound::Unbounded));
+        range.take_while(move |(key, _)| key.starts_with(prefix)).map(|(_, object)| object)
+    }
+
+    /// As [`Objects::walk`], of the objects as they were at `revision`; `None` when that is newer
+    /// than what was applied, or history does not reach back to it.
+    pub fn walk_at(
+        &self,
+        revision: Revision,
+        prefix: &str,
+        from: &str,
+    ) -> Option<impl Iterator<Item = &Arc<Stored>>> {
+        if revision < self.0.complete_after {
+            return None;
+        }
+        let mut changed = self.0.changed_since(revision, prefix, from);
+        let mut live = self.walk(prefix, from).peekable();
+        Some(std::iter::from_fn(move || {
+            loop {
+                let next = match (live.peek(), changed.first_entry()) {
+                    (Some(now), Some(then)) if *now.key >= **then.key() => {
+                        live.next_if(|now| *now.key == **then.key());
+                        then.remove()
+                    }
+                    (None, Some(then)) => then.remove(),
+                    _ => return live.next(),
+                };
+                if next.is_some() {
+                    return next;
+                }
+            }
+        }))
+    }
 }
 
 /// What a watcher found at its cursor.
@@ -155,14 +154,15 @@ pub struct Cache {
 impl Cache {
     /// `objects`: all live objects as of `revision`.
     pub fn new(objects: impl IntoIterator<Item = Arc<Stored>>, revision: Revision) -> Self {
-        let objects = objects.into_iter().map(|object| (object.key.clone(), object)).collect();
-        let state = State {
-            objects,
+        let mut state = State {
+            objects: BTreeMap::new(),
+            counts: HashMap::new(),
             ring: VecDeque::new(),
             complete_after: revision,
             newest: revision,
             closed: false,
         };
+        objects.into_iter().for_each(|object| state.put(object));
         Self { state: RwLock::new(state), newest: watch::Sender::new(revision) }
     }
 
@@ -178,33 +178,15 @@ impl Cache {
         self.len() == 0
     }
 
-    /// Objects whose key begins with `prefix` and is not below `from`, in key order, while `take` says to go on.
-    /// Returns the revision of the newest change that the walk saw the effect of.
-    pub fn collect(
-        &self,
-        prefix: &str,
-        from: &str,
-        mut take: impl FnMut(&Arc<Stored>) -> ControlFlow<()>,
-    ) -> Revision {
-        let state = self.state.read();
-        let start = if from > prefix { from } else { prefix };
-        let range = state.objects.range::<str, _>((Bound::Included(start), Bound::Unbounded));
-        for (_, object) in range.take_while(|(key, _)| key.starts_with(prefix)) {
-            if take(object).is_break() {
-                break;
-            }
-        }
-        state.newest
+    /// The state as it is, until the answer is dropped. Changes wait meanwhile.
+    pub fn read(&self) -> Objects<'_> {
+        Objects(self.state.read())
     }
 
     /// All objects under `prefix`, and the revision of the newest change among them.
     pub fn list(&self, prefix: &str) -> (Vec<Arc<Stored>>, Revision) {
-        let mut objects = Vec::new();
-        let newest = self.collect(prefix, "", |object| {
-            objects.push(object.clone());
-            ControlFlow::Continue(())
-        });
-        (objects, newest)
+        let objects = self.read();
+        (objects.walk(prefix, "").cloned().collect(), objects.newest())
     }
 
     /// Applies one change; called in revision order.
@@ -214,9 +196,9 @@ impl Cache {
             let mut state = self.state.write();
             state.newest = revision;
             if event.deleted {
-                state.objects.remove(&event.current.key);
+                state.take(&event.current.key);
             } else {
-                state.objects.insert(event.current.key.clone(), event.current.clone());
+                state.put(event.current.clone());
             }
             state.ring.push_back(Arc::new(event));
             trim(&mut state);

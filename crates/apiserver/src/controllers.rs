@@ -1,6 +1,6 @@
 //! The controllers that make an API server whole: what every cluster starts with, the end of
-//! namespaces, what each namespace holds, the collection of owned objects, and what the status of
-//! admission policies says.
+//! namespaces, what each namespace holds, the collection of owned objects, storage that stays while
+//! it is used, and what the status of admission policies says.
 //!
 //! They live inside the process and go through the [`Registry`], as system identities. Each follows
 //! the watch caches; none polls.
@@ -10,6 +10,7 @@ pub mod bootstrap;
 pub mod garbage;
 pub mod namespace_contents;
 pub mod namespace_deletion;
+pub mod storage_in_use;
 pub(crate) mod wait;
 
 use std::sync::Arc;
@@ -28,5 +29,6 @@ pub fn start(registry: &Arc<Registry>, root_ca_pem: &str, tasks: &mut JoinSet<()
     tasks.spawn(namespace_contents::run(registry.clone(), root_ca_pem.to_owned()));
     tasks.spawn(namespace_deletion::run(registry.clone()));
     tasks.spawn(garbage::run(registry.clone()));
+    tasks.spawn(storage_in_use::run(registry.clone()));
     tasks.spawn(type_check::run(registry.clone()));
 }

@@ -13,12 +13,14 @@ pub mod instance;
 pub mod names;
 pub mod resources;
 pub mod scale;
+pub mod versions;
 
 pub use controller::DefinitionController;
 pub use definition::{DefinitionStrategy, definition_resource};
-pub use instance::{CustomStrategy, PublishedSchema};
+pub use instance::CustomStrategy;
 pub use names::desired_status;
 pub use resources::resources_of;
+pub use versions::PublishedSchema;
 
 /// Keeps a definition until its instances are gone.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";

@@ -219,10 +219,21 @@ fn resource_list(catalog: &Catalog, group: &str, version: &str) -> Result<Value,
     Ok(document)
 }
 
+/// What can be done with objects of a kind. One that is about to go is left out of some, and still
+/// takes updates.
+fn verbs(resource: &Resource) -> Vec<&'static str> {
+    let writes = ["create", "patch", "update"];
+    let verbs = resource.verbs.iter().copied();
+    match resource.strategy.is_ending() {
+        true => verbs.filter(|verb| !writes.contains(verb)).collect(),
+        false => verbs.collect(),
+    }
+}
+
 fn legacy_resource(resource: &Resource) -> Value {
     let mut entry = json!({
         "name": resource.plural, "singularName": resource.singular,
-        "namespaced": resource.namespaced, "kind": resource.kind, "verbs": resource.verbs,
+        "namespaced": resource.namespaced, "kind": resource.kind, "verbs": verbs(resource),
     });
     let map = entry.as_object_mut().expect("made an object above");
     insert_names(resource, map);
@@ -310,7 +321,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
     let mut entry = json!({
         "resource": resource.plural, "responseKind": own,
         "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
-        "singularResource": resource.singular, "verbs": resource.verbs,
+        "singularResource": resource.singular, "verbs": verbs(resource),
     });
     insert_names(resource, entry.as_object_mut().expect("made an object above"));
     let subresources: Vec<Value> = sorted_subresources(resource)

@@ -8,16 +8,17 @@ use std::sync::{Arc, OnceLock};
 
 use api_meta::status::Status;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, HOST,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, EXPIRES, HOST,
     IF_NONE_MATCH, LOCATION, VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, request};
+use kubernetes_protobuf::openapi::Version;
 use parking_lot::Mutex;
 
 use crate::body::negotiate::{self, Offer, Transform, Typed};
 use crate::body::respond::{self, Body};
 use crate::discovery::{self, AGGREGATED_MEDIA_TYPE, Absent, Aggregated, Served};
-use crate::openapi::{Document, OpenApi};
+use crate::openapi::{Document, Encoding, OpenApi};
 use crate::registry::Registry;
 use crate::request::Query;
 
@@ -174,14 +175,14 @@ impl Documents {
     async fn openapi_v2(&self, parts: &request::Parts) -> Result<Response<Body>, Status> {
         let (catalog, table) = (self.registry.catalog(), self.registry.aggregation());
         let etag = format!("\"{}\"", self.openapi.v2_hash(&catalog, &table));
-        let mut response = if !accepts_json(&parts.headers) {
-            empty(StatusCode::NOT_ACCEPTABLE)
-        } else if matches_etag(&parts.headers, &etag) {
-            empty(StatusCode::NOT_MODIFIED)
-        } else {
-            let openapi = self.openapi.clone();
-            let document = off_thread(move || openapi.v2(&catalog, &table)).await?;
-            compressed(&parts.headers, &document)
+        let mut response = match encoding(&parts.headers, Version::V2) {
+            None => empty(StatusCode::NOT_ACCEPTABLE),
+            Some(_) if matches_etag(&parts.headers, &etag) => empty(StatusCode::NOT_MODIFIED),
+            Some(encoding) => {
+                let openapi = self.openapi.clone();
+                let document = off_thread(move || openapi.v2(&catalog, &table, encoding)).await?;
+                compressed(&parts.headers, &document)
+            }
         };
         set(&mut response, CACHE_CONTROL, UNCACHED);
         if response.status() != StatusCode::NOT_ACCEPTABLE {
@@ -205,12 +206,13 @@ impl Documents {
         };
         let etag = format!("\"{hash}\"");
         let asked = query.text("hash");
-        let mut response = if !accepts_json(&parts.headers) {
+        let Some(encoding) = encoding(&parts.headers, Version::V3) else {
             let mut response = empty(StatusCode::NOT_ACCEPTABLE);
             set(&mut response, CACHE_CONTROL, UNCACHED);
             set_vary(&mut response, "Accept");
             return Ok(response);
-        } else if !asked.is_empty() && asked != hash {
+        };
+        let mut response = if !asked.is_empty() && asked != hash {
             let mut response = empty(StatusCode::MOVED_PERMANENTLY);
             set(&mut response, LOCATION, &format!("/openapi/v3/{subject}?hash={hash}"));
             response
@@ -218,7 +220,7 @@ impl Documents {
             empty(StatusCode::NOT_MODIFIED)
         } else {
             let (openapi, subject) = (self.openapi.clone(), subject.to_owned());
-            let document = off_thread(move || openapi.v3(&catalog, &subject)).await?;
+            let document = off_thread(move || openapi.v3(&catalog, &subject, encoding)).await?;
             // The hash above was of the same catalog.
             let document = document.ok_or_else(Status::unknown_resource)?;
             compressed(&parts.headers, &document)
@@ -249,23 +251,27 @@ fn empty(code: StatusCode) -> Response<Body> {
     response
 }
 
-/// The JSON of a document, as it is kept when the client takes gzip.
+/// A document, as it is kept when the client takes gzip.
 fn compressed(headers: &HeaderMap, document: &Document) -> Response<Body> {
     let accepts = tokens(headers, ACCEPT_ENCODING).any(|coding| coding == "gzip");
-    if !accepts {
-        return respond::json_bytes(StatusCode::OK, document.json());
+    let body = if accepts { document.gzipped() } else { document.plain() };
+    let mut response = respond::json_bytes(StatusCode::OK, body);
+    set(&mut response, CONTENT_TYPE, document.media_type);
+    if accepts {
+        set(&mut response, CONTENT_ENCODING, "gzip");
+        set_vary(&mut response, "Accept-Encoding");
     }
-    let mut response = respond::json_bytes(StatusCode::OK, document.gzipped());
-    set(&mut response, CONTENT_ENCODING, "gzip");
-    set_vary(&mut response, "Accept-Encoding");
     response
 }
 
-/// Schemas are offered in JSON alone.
-fn accepts_json(headers: &HeaderMap) -> bool {
-    let mut media = tokens(headers, ACCEPT).peekable();
-    media.peek().is_none()
-        || media.any(|media| matches!(media, "application/json" | "application/*" | "*/*"))
+/// How the client wants schemas; `None` when it takes no form that there is.
+fn encoding(headers: &HeaderMap, version: Version) -> Option<Encoding> {
+    let offers = [
+        ("application/json", Encoding::Json),
+        (version.media_type(), Encoding::Protobuf),
+        (version.old_media_type(), Encoding::Protobuf),
+    ];
+    negotiate::choose(headers, &offers)
 }
 
 fn matches_etag(headers: &HeaderMap, etag: &str) -> bool {

@@ -21,6 +21,7 @@ use crate::request::{Query, RequestInfo};
 use crate::resource::{Backend, Resource, Subresource};
 use crate::server::Inbound;
 
+pub use present::served_bytes;
 pub use watching::WATCH_END_SPREAD;
 
 /// Everything a handler needs.

@@ -13,8 +13,10 @@ macro_rules! made {
     }};
 }
 
+mod mutations;
 mod process;
 pub mod storage;
+mod watches;
 
 use std::time::Duration;
 
@@ -59,7 +61,7 @@ pub struct Metrics {
     reads: IntGauge,
     writes: IntGauge,
     long_running: IntGaugeVec,
-    watch_events: IntCounterVec,
+    watches: watches::Watches,
     objects: IntGaugeVec,
     objects_by_group: IntGaugeVec,
     storage: HistogramVec,
@@ -68,6 +70,7 @@ pub struct Metrics {
     pub audit_events: IntCounter,
     /// Audit events that nobody will read.
     pub audit_lost: IntCounterVec,
+    mutations: mutations::Mutations,
     process: process::Process,
 }
 
@@ -221,12 +224,7 @@ impl Default for Metrics {
                 "Watches that are open.",
                 &["component", "group", "resource", "scope", "subresource", "verb", "version"],
             ),
-            watch_events: counters(
-                all,
-                "apiserver_watch_events_total",
-                "Events sent to those who watch.",
-                &["group", "resource", "version"],
-            ),
+            watches: watches::Watches::new(all),
             objects: gauges(
                 all,
                 "apiserver_storage_objects",
@@ -254,6 +252,7 @@ impl Default for Metrics {
                 "Audit events that did not reach the log.",
                 &["plugin"],
             ),
+            mutations: mutations::Mutations::new(all),
             process: process::Process::new(all),
             registry: registry.clone(),
         }
@@ -283,9 +282,20 @@ impl Metrics {
         Counted::new(&self.long_running.with_label_values(&of), 1)
     }
 
-    /// Where the events of one watch are counted.
-    pub fn watch_events(&self, group: &str, version: &str, resource: &str) -> IntCounter {
-        self.watch_events.with_label_values(&[group, resource, version])
+    /// A mutation of a policy was evaluated: the names of the policy and its binding, and what came of
+    /// it.
+    pub fn mutation(&self, [policy, binding, result]: [&str; 3], took: Duration) {
+        self.mutations.evaluated([policy, binding, result], took);
+    }
+
+    /// Where the events sent to one watch are counted.
+    pub fn watch_events(&self, [group, version, resource]: [&str; 3]) -> IntCounter {
+        self.watches.events.with_label_values(&[group, resource, version])
+    }
+
+    /// Where the events encoded for one watch are counted.
+    pub fn watch_encodings(&self, [group, version, resource]: [&str; 3]) -> IntCounter {
+        self.watches.encodings.with_label_values(&[group, resource, version])
     }
 
     /// Sets the number of stored objects.

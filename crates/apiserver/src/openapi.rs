@@ -3,8 +3,8 @@
 //!
 //! [`builtin`] knows the types of built-in kinds; those of custom resources come from their
 //! definitions. A document's hash is taken from what it is made of, so the index and all "not
-//! modified" answers make no document. Documents are made on demand and kept compressed, within a
-//! limit; parsed trees are not kept.
+//! modified" answers make no document. Documents are made on demand, each in the encoding that is
+//! asked for, and kept compressed, within a limit; parsed trees are not kept.
 
 pub mod builtin;
 mod components;
@@ -22,6 +22,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use kubernetes_protobuf::openapi::{self as protobuf, Version};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
@@ -47,29 +48,53 @@ pub struct OpenApi {
     kept_bytes_max: usize,
 }
 
+/// How a document is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    Json,
+    /// The messages of gnostic.
+    Protobuf,
+}
+
+impl Encoding {
+    /// The media type of documents of this version of OpenAPI.
+    pub fn media_type(self, version: Version) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Protobuf => version.media_type(),
+        }
+    }
+}
+
 /// A finished document.
 pub struct Document {
-    /// Upper-case hexadecimal, 128 digits: the ETag without quotes, and the `hash` of its URL.
+    /// Upper-case hexadecimal, 128 digits: the ETag without quotes, and the `hash` of its URL. It
+    /// is the same in both encodings.
     pub hash: String,
+    pub media_type: &'static str,
     gzipped: Bytes,
 }
 
 impl Document {
-    fn new(hash: String, value: &Value) -> Self {
+    fn new(hash: String, version: Version, encoding: Encoding, value: &Value) -> Self {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        serde_json::to_writer(&mut encoder, value).expect("writing to memory does not fail");
-        encoder.flush().expect("writing to memory does not fail");
+        match encoding {
+            Encoding::Json => serde_json::to_writer(&mut encoder, value).map_err(Into::into),
+            Encoding::Protobuf => encoder.write_all(&protobuf::encode(version, value)),
+        }
+        .and_then(|()| encoder.flush())
+        .expect("writing to memory does not fail");
         let gzipped = encoder.finish().expect("writing to memory does not fail").into();
-        Self { hash, gzipped }
+        Self { hash, media_type: encoding.media_type(version), gzipped }
     }
     pub fn gzipped(&self) -> Bytes {
         self.gzipped.clone()
     }
-    pub fn json(&self) -> Bytes {
-        let mut json = Vec::with_capacity(self.gzipped.len() * 8);
+    pub fn plain(&self) -> Bytes {
+        let mut plain = Vec::with_capacity(self.gzipped.len() * 8);
         let mut decoder = GzDecoder::new(self.gzipped.as_ref());
-        decoder.read_to_end(&mut json).expect("compressed by new()");
-        json.into()
+        decoder.read_to_end(&mut plain).expect("compressed by new()");
+        plain.into()
     }
 }
 
@@ -136,9 +161,9 @@ impl OpenApi {
 
     /// The document at `/openapi/v3/<path>`. Takes up to some ten milliseconds: call it off the
     /// async threads.
-    pub fn v3(&self, catalog: &Catalog, path: &str) -> Option<Arc<Document>> {
+    pub fn v3(&self, catalog: &Catalog, path: &str, encoding: Encoding) -> Option<Arc<Document>> {
         let hash = self.v3_hash(catalog, path)?;
-        Some(self.keep(hash, || match subject(catalog, path) {
+        Some(self.keep(hash, Version::V3, encoding, || match subject(catalog, path) {
             Some(Subject::Version { group, version }) => {
                 self.version_document(catalog, group, version)
             }
@@ -159,8 +184,8 @@ impl OpenApi {
     }
 
     /// The document at `/openapi/v2`. Can take a tenth of a second: call it off the async threads.
-    pub fn v2(&self, catalog: &Catalog, table: &Table) -> Arc<Document> {
-        self.keep(self.v2_hash(catalog, table), || {
+    pub fn v2(&self, catalog: &Catalog, table: &Table, encoding: Encoding) -> Arc<Document> {
+        self.keep(self.v2_hash(catalog, table), Version::V2, encoding, || {
             let mut paths = Map::new();
             for group in catalog.groups() {
                 for version in catalog.versions(group) {
@@ -191,14 +216,22 @@ impl OpenApi {
         digest
     }
 
-    fn keep(&self, hash: String, make: impl FnOnce() -> Value) -> Arc<Document> {
-        let found = self.kept.lock().iter().find(|document| document.hash == hash).cloned();
+    fn keep(
+        &self,
+        hash: String,
+        version: Version,
+        encoding: Encoding,
+        make: impl FnOnce() -> Value,
+    ) -> Arc<Document> {
+        let asked = (hash.as_str(), encoding.media_type(version));
+        let is_asked = |document: &&Arc<Document>| (&*document.hash, document.media_type) == asked;
+        let found = self.kept.lock().iter().find(is_asked).cloned();
         if let Some(document) = found {
             return document;
         }
         // Made outside the lock: two callers may do the same work, none waits for another's
         // document.
-        let document = Arc::new(Document::new(hash, &make()));
+        let document = Arc::new(Document::new(hash, version, encoding, &make()));
         let mut kept = self.kept.lock();
         kept.push_back(document.clone());
         let size =
@@ -252,6 +285,8 @@ fn subject<'a>(catalog: &Catalog, path: &'a str) -> Option<Subject<'a>> {
 fn describe(resource: &Resource, digest: &mut Sha512) {
     let subresources: Vec<_> =
         resource.subresources.iter().map(|sub| (sub.name, &sub.verbs, sub.gvk)).collect();
+    let offered = resource.selectable_fields.iter().filter(|field| field.offered);
+    let offered = offered.map(|field| &field.label);
     let text = format!(
         "{:?}\n",
         (
@@ -259,7 +294,7 @@ fn describe(resource: &Resource, digest: &mut Sha512) {
             (&resource.list_kind, resource.namespaced, resource.custom),
             (&resource.verbs, subresources),
             resource.strategy.published_schema().map(|schema| schema.digest()),
-            resource.selectable_fields.iter().map(|field| &field.label).collect::<Vec<_>>(),
+            offered.collect::<Vec<_>>(),
         )
     );
     digest.update(text);

@@ -13,6 +13,7 @@ mod subscription;
 mod write;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -24,13 +25,16 @@ use storage::{Event, RangeRequest, Revision, Storage, StorageError, WatchItem};
 use tokio::sync::{Mutex, watch};
 
 pub use continue_token::ContinueToken;
+use continue_token::Left;
 pub use read::{List, ListQuery, Version};
 pub(crate) use read::{key_prefix, matches};
 pub use subscription::{Subscription, Update};
 pub use write::{
     DeleteOptions, Deleted, FieldValidation, Propagation, Target, Warnings, WriteOptions, Written,
 };
-pub(crate) use write::{bring_to_version, new_uid, scale as applied_scale};
+pub(crate) use write::{
+    bring_to_version, depth_problem, merge_schema, new_uid, scale as applied_scale,
+};
 
 use crate::admission::{Plugin, policies, webhooks};
 use crate::aggregation;
@@ -69,6 +73,8 @@ pub struct Registry {
     policies: ArcSwapOption<policies::Table>,
     /// Answers what expressions of admission ask.
     authorizer: OnceLock<Arc<dyn Authorizer>>,
+    /// Whether naming an owner needs rights.
+    guards_owners: AtomicBool,
     calls: Caller,
     /// What APIServices say of versions of groups.
     aggregation: ArcSwap<aggregation::Table>,
@@ -96,6 +102,7 @@ impl Registry {
             webhooks: ArcSwapOption::empty(),
             policies: ArcSwapOption::empty(),
             authorizer: OnceLock::new(),
+            guards_owners: AtomicBool::new(false),
             calls: Caller::default(),
             aggregation: ArcSwap::default(),
             creations: parking_lot::Mutex::new(watch::Sender::new(())),
@@ -133,6 +140,15 @@ impl Registry {
 
     pub(crate) fn policies(&self) -> Option<Arc<policies::Table>> {
         self.policies.load_full()
+    }
+
+    /// From now on, naming an owner needs rights, or does not.
+    pub(crate) fn guard_owners(&self, on: bool) {
+        self.guards_owners.store(on, Ordering::Relaxed);
+    }
+
+    pub(crate) fn guards_owners(&self) -> bool {
+        self.guards_owners.load(Ordering::Relaxed)
     }
 
     /// Who answers what expressions of admission ask. Only the first call counts.
@@ -180,6 +196,11 @@ impl Registry {
         self.catalog.load_full()
     }
 
+    /// What can be done with objects of some kind has changed, and nothing else.
+    pub(crate) fn tell_of_verbs(&self) {
+        self.generation.send_modify(|generation| *generation += 1);
+    }
+
     /// Changes with each change of the catalog.
     pub fn generation(&self) -> watch::Receiver<u64> {
         self.generation.subscribe()
@@ -192,6 +213,13 @@ impl Registry {
     /// Every cache holds all changes up to this revision.
     pub fn progress(&self) -> watch::Receiver<Revision> {
         self.progress.subscribe()
+    }
+
+    /// Whether the resource is served as this value, which no change has replaced.
+    pub(crate) fn serves(&self, resource: &Arc<Resource>) -> bool {
+        let catalog = self.catalog.load();
+        let now = catalog.get(&resource.group, &resource.version, &resource.plural);
+        now.is_some_and(|now| Arc::ptr_eq(now, resource))
     }
 
     /// A resource in any served version, the preferred one first.
@@ -209,22 +237,28 @@ impl Registry {
         let revision = *self.progress.borrow();
         let before = self.catalog.load_full();
         let mut catalog = Catalog::clone(&before);
+        let mut loaded = BTreeMap::new();
         for resource in resources {
             let replaced =
                 before.get(&resource.group, &resource.version, &resource.plural).is_some();
             if let Backend::Stored { prefix } = &resource.backend {
                 let present = self.caches.read().contains_key(prefix);
                 self.timers.add(&self.metrics, prefix, &resource.group, &resource.plural);
-                if !present || replaced {
-                    let cache = Arc::new(self.load(&resource, prefix, revision).await?);
-                    if let Some(old) = self.caches.write().insert(prefix.clone(), cache) {
-                        old.close();
-                    }
+                if (!present || replaced) && !loaded.contains_key(prefix) {
+                    let cache = self.load(&resource, prefix, revision).await?;
+                    loaded.insert(prefix.clone(), Arc::new(cache));
                 }
             }
             catalog.insert(Arc::new(resource));
         }
-        self.catalog.store(Arc::new(catalog));
+        // Whoever finds a new cache finds the new resources, too; a watch that ends can come back at
+        // once.
+        let replaced: Vec<_> = {
+            let mut caches = self.caches.write();
+            self.catalog.store(Arc::new(catalog));
+            loaded.into_iter().filter_map(|(prefix, cache)| caches.insert(prefix, cache)).collect()
+        };
+        replaced.iter().for_each(|cache| cache.close());
         self.generation.send_modify(|generation| *generation += 1);
         drop(guard);
         Ok(())

@@ -74,6 +74,8 @@ pub struct SelectableField {
     pub label: String,
     /// Path from the object's root.
     pub path: Vec<String>,
+    /// In this version of the kind; else it stands here for another version's selectors.
+    pub offered: bool,
 }
 
 pub struct Subresource {

@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -52,6 +52,18 @@ const LONG_DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 /// Where the peer is.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerAddress(pub SocketAddr);
+
+/// In the extensions of every request: its connection. What goes on to use the connection after it
+/// was upgraded keeps this for as long, so that the connection counts until then.
+#[derive(Clone)]
+pub struct Connection(mpsc::Sender<Infallible>);
+
+impl Connection {
+    /// Waits until the connection must be given up: the server has ended.
+    pub async fn cut(&self) {
+        self.0.closed().await;
+    }
+}
 
 /// Accepts connections until `shutdown` turns true. Then clients are told to go elsewhere, open
 /// requests may finish, up to [`DRAIN_TIME_MAX`], and what goes on for ever is cut before that.
@@ -132,6 +144,8 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
+    let (kept, mut given_up) = mpsc::channel(1);
+    let kept = Connection(kept);
     stream.set_nodelay(true)?;
     let stream =
         tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(ReadAhead::new(stream))).await??;
@@ -141,11 +155,13 @@ where
         });
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(PeerAddress(peer));
+        request.extensions_mut().insert(kept.clone());
         if let Some(certificates) = &certificates {
             request.extensions_mut().insert(certificates.clone());
         }
         let open = requests.begin(&request);
-        let answer = service.clone().call(request);
+        // Its room is free as soon as the head of the response is there: watches stay for hours.
+        let answer = Box::pin(service.clone().call(request));
         async move {
             let Ok(response) = answer.await;
             // Sent is what counts, not answered.
@@ -169,12 +185,19 @@ where
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_TIME_MAX)
         .enable_connect_protocol();
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
-    tokio::pin!(connection);
-    tokio::select! {
-        ended = connection.as_mut() => return ended,
-        _ = shutdown.wait_for(|end| *end) => {}
-    }
-    connection.as_mut().graceful_shutdown();
-    connection.await
+    let ended = {
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        let stopped = async { drop(shutdown.wait_for(|end| *end).await) };
+        tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stopped => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        }
+    };
+    // Nothing is ever sent: this waits for all that was kept.
+    let _ = given_up.recv().await;
+    ended
 }

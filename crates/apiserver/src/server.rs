@@ -38,6 +38,7 @@ use crate::registry::Registry;
 use crate::request::{Query, RequestInfo};
 use crate::resource::Resource;
 use crate::warnings;
+pub(crate) use exchange::Lasting;
 use exchange::{Exchange, is_long_running};
 
 pub use crate::handlers::WATCH_END_SPREAD;

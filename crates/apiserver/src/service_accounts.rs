@@ -2,13 +2,14 @@
 //!
 //! [`keys`] signs and verifies. [`claims`] is what a token says. [`authenticator`] turns a token
 //! into an identity, and checks that what the token speaks of still exists. [`request`] issues
-//! tokens on demand, [`legacy`] those that live in a Secret.
+//! tokens on demand, [`legacy`] those that live in a Secret, whose uses [`tracking`] writes down.
 
 pub mod authenticator;
 pub mod claims;
 pub mod keys;
 pub mod legacy;
 pub mod request;
+pub mod tracking;
 
 use futures::future::BoxFuture;
 use serde_json::Value;

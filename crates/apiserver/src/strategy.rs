@@ -39,6 +39,11 @@ pub trait Strategy: Send + Sync + 'static {
     /// Fills absent fields of a decoded object. Idempotent.
     fn default(&self, _object: &mut Value) {}
 
+    /// As [`Strategy::default`], of a new object that was applied and never decoded.
+    fn default_applied(&self, object: &mut Value) {
+        self.default(object);
+    }
+
     /// Removes fields that the kind does not know (custom resources with a schema).
     fn prune(&self, _object: &mut Value) {}
 
@@ -58,6 +63,11 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// All rule violations of the object itself and, on update, of the change. Pure.
     fn validate(&self, _write: &Write<'_>, _object: &Value, _old: Option<&Value>) -> Vec<Cause> {
+        Vec::new()
+    }
+
+    /// What is said to the writer beside the answer, of what is valid.
+    fn warnings(&self, _write: &Write<'_>, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }
 
@@ -87,14 +97,19 @@ pub trait Strategy: Send + Sync + 'static {
         &[]
     }
 
+    /// Whether the kind is about to go: it is then listed as one that cannot be written.
+    fn is_ending(&self) -> bool {
+        false
+    }
+
     /// The name of an object that comes without any, for kinds that give one.
     fn name_for(&self) -> Option<String> {
         None
     }
 
-    /// Whether `metadata.generation` counts changes of labels too.
-    fn counts_labels(&self) -> bool {
-        false
+    /// Fields of metadata whose changes `metadata.generation` counts too.
+    fn counts_metadata(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Whether `metadata.generation` counts the deletion, which then has a grace period.
@@ -168,8 +183,9 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
-    /// How objects merge and which parts have owners, for kinds that are not built in.
-    fn merge_schema(&self) -> Option<&structured_merge::Schema> {
+    /// How objects merge in a version of the kind, which need not be served, and which parts have
+    /// owners, for kinds that are not built in. `None` when there is no such version.
+    fn merge_schema(&self, _api_version: &str) -> Option<&structured_merge::Schema> {
         None
     }
 

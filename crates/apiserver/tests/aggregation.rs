@@ -11,7 +11,7 @@ mod own;
 mod real;
 #[path = "aggregation/through.rs"]
 mod through;
-#[path = "aggregation/wait.rs"]
+#[path = "wait/wait.rs"]
 mod wait;
 
 use own::Own;

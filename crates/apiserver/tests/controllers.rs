@@ -5,19 +5,22 @@
 use std::sync::Arc;
 
 use apiserver::attributes::{GROUP_MASTERS, InvalidCredential};
+use apiserver::custom::DefinitionController;
 use apiserver::{ApiServer, Attributes, Authenticator, Authorizer, Decision, Registry, UserInfo};
 use apiserver::{builtin, controllers};
 use futures::future::BoxFuture;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
+use kube::runtime::wait::{await_condition, conditions};
 use serde_json::{Value, json};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 use tokio::task::JoinSet;
 
 use wait::until;
 
-#[path = "controllers/wait.rs"]
+#[path = "wait/wait.rs"]
 mod wait;
 
 const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nnot one\n-----END CERTIFICATE-----\n";
@@ -43,6 +46,7 @@ impl Authorizer for Anybody {
 
 struct World {
     client: Client,
+    _definitions: DefinitionController,
     _controllers: JoinSet<()>,
     _folder: tempfile::TempDir,
 }
@@ -55,6 +59,7 @@ impl World {
         let mut resources = builtin::full_profile();
         builtin::add_scale(&registry, &mut resources);
         registry.install(resources).await.unwrap();
+        let definitions = DefinitionController::start(&registry).await.unwrap();
         controllers::bootstrap(&registry).await.unwrap();
         let mut tasks = JoinSet::new();
         controllers::start(&registry, CERTIFICATE, &mut tasks);
@@ -66,7 +71,7 @@ impl World {
         });
         let admin = UserInfo::new("admin", &[GROUP_MASTERS]);
         let client = Client::new(server.as_user(admin), "default");
-        Self { client, _controllers: tasks, _folder: folder }
+        Self { client, _definitions: definitions, _controllers: tasks, _folder: folder }
     }
 
     fn api(&self, group: &str, kind: &str, namespace: &str) -> Api<DynamicObject> {
@@ -293,6 +298,66 @@ async fn an_object_born_to_a_dead_owner_is_collected() {
     world.map("default", "late", owned_by(&[(&owner, false)])).await;
     until_gone(&maps, "late").await;
     assert!(maps.get_opt("owner").await.unwrap().is_some());
+}
+
+/// Defines a kind of `ex.org` and gives back where its objects are.
+async fn define(world: &World, kind: &str) -> Api<DynamicObject> {
+    let plural = format!("{}s", kind.to_lowercase());
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.ex.org")},
+        "spec": {
+            "group": "ex.org",
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    });
+    let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let definition = serde_json::from_value(definition).unwrap();
+    definitions.create(&PostParams::default(), &definition).await.unwrap();
+    let name = format!("{plural}.ex.org");
+    await_condition(definitions, &name, conditions::is_crd_established()).await.unwrap();
+    world.api("ex.org", kind, "default")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn owners_of_a_kind_defined_amid_other_changes_take_their_dependants_along() {
+    const KINDS: usize = 8;
+    let world = World::start().await;
+    let maps = world.maps("default");
+    world.map("default", "busy", json!({})).await;
+    let mut writers = JoinSet::new();
+    for writer in 0..4 {
+        let maps = maps.clone();
+        writers.spawn(async move {
+            for count in 0_u64.. {
+                let change =
+                    Patch::Merge(json!({"data": {format!("w{writer}"): count.to_string()}}));
+                maps.patch("busy", &PatchParams::default(), &change).await.unwrap();
+            }
+        });
+    }
+    for number in 0..KINDS {
+        let kind = format!("Late{number}");
+        let owners = define(&world, &kind).await;
+        let owner = json!({"apiVersion": "ex.org/v1", "kind": kind, "metadata": {"name": "owner"}});
+        let owner = world.create(&owners, owner).await;
+        let mut reference = owned_by(&[(&owner, false)]);
+        reference["ownerReferences"][0]["apiVersion"] = "ex.org/v1".into();
+        reference["ownerReferences"][0]["kind"] = kind.into();
+        world.map("default", "own", reference.clone()).await;
+        // Once this one is collected, both were looked at, and only the owner's end can tell more.
+        reference["ownerReferences"][0]["uid"] = "dead".into();
+        world.map("default", "probe", reference).await;
+        until_gone(&maps, "probe").await;
+        owners.delete("owner", &DeleteParams::default()).await.unwrap();
+        until_gone(&maps, "own").await;
+    }
 }
 
 #[tokio::test]

@@ -10,10 +10,18 @@ mod compaction;
 mod custom_resources;
 #[path = "core/forms.rs"]
 mod forms;
+#[path = "core/page_cost.rs"]
+mod page_cost;
+#[path = "core/pages.rs"]
+mod pages;
 #[path = "core/protobuf.rs"]
 mod protobuf;
 #[path = "core/requests.rs"]
 mod requests;
+#[path = "core/schemas.rs"]
+mod schemas;
+#[path = "core/watch_cost.rs"]
+mod watch_cost;
 
 use std::sync::Arc;
 
@@ -134,9 +142,12 @@ impl World {
     }
 
     fn api(&self) -> Api<ConfigMap> {
+        self.api_in("default")
+    }
+
+    fn api_in(&self, namespace: &str) -> Api<ConfigMap> {
         let admin = UserInfo::new("admin", &[GROUP_MASTERS]);
-        let client = kube::Client::new(self.server.as_user(admin), "default");
-        Api::namespaced(client, "default")
+        Api::namespaced(kube::Client::new(self.server.as_user(admin), namespace), namespace)
     }
 }
 

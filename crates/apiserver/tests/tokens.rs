@@ -10,7 +10,9 @@ mod oidc;
 mod paths;
 #[path = "tokens/provider.rs"]
 mod provider;
-#[path = "tokens/wait.rs"]
+#[path = "tokens/tracking.rs"]
+mod tracking;
+#[path = "wait/wait.rs"]
 mod wait;
 
 use std::sync::Arc;

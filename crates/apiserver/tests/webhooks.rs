@@ -1,22 +1,39 @@
-//! Admission by webhooks, policies and limits: a real HTTPS server is asked by this API server, and
-//! by a real kube-apiserver in the same way where the answers are compared.
+//! Admission by webhooks, policies, limits and what else an API server has of itself: a real HTTPS
+//! server is asked by this API server, and by a real kube-apiserver in the same way where the answers
+//! are compared.
 
 #![allow(clippy::unwrap_used)]
 
 #[path = "webhooks/answers.rs"]
 mod answers;
+#[path = "webhooks/built_in.rs"]
+mod built_in;
+#[path = "webhooks/certificates.rs"]
+mod certificates;
 #[path = "webhooks/configurations.rs"]
 mod configurations;
 #[path = "webhooks/conversion.rs"]
 mod conversion;
 #[path = "webhooks/faults.rs"]
 mod faults;
+#[path = "webhooks/field_owners.rs"]
+mod field_owners;
 #[path = "webhooks/hook_server.rs"]
 mod hook_server;
 #[path = "webhooks/limits.rs"]
 mod limits;
 #[path = "webhooks/matching.rs"]
 mod matching;
+#[path = "webhooks/mutation_cases.rs"]
+mod mutation_cases;
+#[path = "webhooks/mutations.rs"]
+mod mutations;
+#[path = "webhooks/old_annotations.rs"]
+mod old_annotations;
+#[path = "webhooks/owners.rs"]
+mod owners;
+#[path = "webhooks/pod_security.rs"]
+mod pod_security;
 #[path = "webhooks/policies.rs"]
 mod policies;
 #[path = "webhooks/policy_cases.rs"]
@@ -27,11 +44,13 @@ mod policy_faults;
 mod requests;
 #[path = "webhooks/rows.rs"]
 mod rows;
+#[path = "webhooks/services.rs"]
+mod services;
 #[path = "webhooks/side.rs"]
 mod side;
 #[path = "webhooks/verdicts.rs"]
 mod verdicts;
-#[path = "webhooks/wait.rs"]
+#[path = "wait/wait.rs"]
 mod wait;
 
 use faults::Servers;
@@ -80,6 +99,11 @@ async fn webhooks_are_asked_about_what_their_rules_and_selectors_name() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_would_be_connected_to_is_not_there_and_nobody_is_asked_about_it() {
+    matching::connections(&Side::own().await, &servers().await.hooks).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_stands_for_its_address() {
     let servers = servers().await;
     let own = Side::own().await;
@@ -93,29 +117,88 @@ async fn custom_resources_are_read_and_written_in_every_version() {
     conversion::run(&Side::own().await, &servers.hooks).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watchers_of_a_version_share_one_question_to_its_webhook() {
+    let servers = servers().await;
+    conversion::watched_by_many(&Side::own().await, &servers.hooks).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fields_have_owners_by_what_they_are_called_in_each_version() {
+    field_owners::check(&field_owners::run(&Side::own().await, &servers().await.hooks).await);
+}
+
 /// One test, so that the real server is started once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_and_questions_are_those_of_a_real_api_server() {
     let servers = servers().await;
     let (own, real) = (Side::own().await, Side::real().await);
-    configurations::compare(&own, &real).await;
-    requests::compare(&own, &real, &servers.hooks).await;
+    // Each on the heap: together they are too large for a thread's stack.
+    Box::pin(compare_webhooks(&own, &real, &servers)).await;
+    Box::pin(compare_owners(&own, &real, &servers)).await;
+    Box::pin(compare_plugins(&own, &real)).await;
+    Box::pin(compare_policies(&own, &real, &servers)).await;
+}
+
+async fn compare_webhooks(own: &Side, real: &Side, servers: &Servers) {
+    configurations::compare(own, real).await;
+    requests::compare(own, real, &servers.hooks).await;
     for kind in KINDS {
-        let found = faults::run(&own, &servers, kind).await;
-        verdicts::compare(&found, &faults::run(&real, &servers, kind).await);
+        let found = faults::run(own, servers, kind).await;
+        verdicts::compare(&found, &faults::run(real, servers, kind).await);
     }
-    let found = verdicts::run(&own, &servers.hooks).await;
-    verdicts::compare(&found, &verdicts::run(&real, &servers.hooks).await);
-    conversion::compare_definitions(&own, &real).await;
-    let found = conversion::sound(&own, &servers.hooks).await;
-    verdicts::compare(&found, &conversion::sound(&real, &servers.hooks).await);
-    let found = matching::service(&own, &servers.hooks).await;
-    verdicts::compare(&found, &matching::service(&real, &servers.hooks).await);
-    let found = matching::run(&own, &servers.hooks).await;
-    verdicts::compare(&found, &matching::run(&real, &servers.hooks).await);
-    verdicts::compare(&limits::run(&own).await, &limits::run(&real).await);
-    rows::compare(&own, &real).await;
-    policies::compare(&own, &real).await;
+    let found = verdicts::run(own, &servers.hooks).await;
+    verdicts::compare(&found, &verdicts::run(real, &servers.hooks).await);
+    conversion::compare_definitions(own, real).await;
+    let found = conversion::sound(own, &servers.hooks).await;
+    verdicts::compare(&found, &conversion::sound(real, &servers.hooks).await);
+    let found = matching::service(own, &servers.hooks).await;
+    verdicts::compare(&found, &matching::service(real, &servers.hooks).await);
+    let found = matching::run(own, &servers.hooks).await;
+    verdicts::compare(&found, &matching::run(real, &servers.hooks).await);
+}
+
+async fn compare_owners(own: &Side, real: &Side, servers: &Servers) {
+    let found = Box::pin(field_owners::run(own, &servers.hooks)).await;
+    field_owners::compare(&found, &Box::pin(field_owners::run(real, &servers.hooks)).await);
+}
+
+async fn compare_plugins(own: &Side, real: &Side) {
+    verdicts::compare(&limits::run(own).await, &limits::run(real).await);
+    verdicts::compare(&built_in::run(own).await, &built_in::run(real).await);
+    verdicts::compare(&certificates::run(own).await, &certificates::run(real).await);
+    verdicts::compare(&pod_security::run(own).await, &pod_security::run(real).await);
+    let found = Box::pin(old_annotations::run(own)).await;
+    verdicts::compare(&found, &Box::pin(old_annotations::run(real)).await);
+    rows::compare(own, real).await;
+}
+
+async fn compare_policies(own: &Side, real: &Side, servers: &Servers) {
+    let found = mutations::with_webhooks(own, &servers.hooks).await;
+    let wanted = mutations::with_webhooks(real, &servers.hooks).await;
+    assert_eq!((found.code, &found.body), (wanted.code, &wanted.body));
+    Box::pin(mutations::compare(own, real)).await;
+    Box::pin(policies::compare(own, real)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_volumes_and_nodes_are_completed_and_refused_unasked() {
+    built_in::check(&built_in::run(&Side::own().await).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn annotations_that_fields_took_the_place_of_are_warned_about() {
+    old_annotations::check(&old_annotations::run(&Side::own().await).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_approves_and_signs_certificates_needs_rights_on_the_signer() {
+    certificates::check(&certificates::run(&Side::own().await).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_meet_the_security_standard_of_their_namespace() {
+    pod_security::check(&pod_security::run(&Side::own().await).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -131,6 +214,21 @@ async fn scales_are_applied_and_stored_versions_follow_their_definition() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn policies_judge_writes_by_their_expressions() {
     policies::check(&policies::run(&Side::own().await).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn policies_change_objects_by_their_expressions() {
+    mutations::check(&mutations::run(&Side::own().await).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn policies_that_want_it_see_again_what_webhooks_change() {
+    mutations::with_webhooks(&Side::own().await, &servers().await.hooks).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_unchanged_passes_a_policy_that_cannot_change_it() {
+    mutations::faults(&Side::own().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -162,4 +260,22 @@ async fn a_webhook_with_side_effects_refuses_dry_runs() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_admission_says_to_the_audit_log_goes_with_the_request() {
     policies::annotations(Side::own().await, &servers().await.hooks).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn owners_are_named_by_who_may_delete_and_finalize() {
+    owners::run(&Side::own_guarded().await, true).await;
+    owners::run(&Side::own().await, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_webhook_behind_a_service_is_called_at_its_endpoints() {
+    if services::entered("a_webhook_behind_a_service_is_called_at_its_endpoints") {
+        services::run().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn storage_that_is_used_stays_until_nobody_uses_it() {
+    built_in::in_use(&Side::own().await).await;
 }

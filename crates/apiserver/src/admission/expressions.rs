@@ -10,8 +10,9 @@ use std::sync::{Arc, LazyLock};
 use cel::authorization::{Asker, Authority, Question, ResourceCheck, Verdict};
 use cel::compose::{Composed, VARIABLES, Variable};
 use cel::declared::{Field, ListIdentity, Object};
+use cel::message::Vocabulary;
 use cel::types::Library;
-use cel::{Declared, DeclaredKind, Given, Input, Program, Type};
+use cel::{CompileError, Declared, DeclaredKind, Given, Input, Program, Type};
 use serde_json::Value;
 
 use super::request::Request;
@@ -72,6 +73,21 @@ impl Composition {
         Expression { source: source.to_owned(), program }
     }
 
+    /// An expression that makes what an object is changed by: it knows messages.
+    pub fn mutation(&self, source: &str, result: &Type) -> Expression {
+        let program = self.compile_mutation(source, result);
+        Expression { source: source.to_owned(), program }
+    }
+
+    /// Compiles an expression that makes what an object is changed by.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn compile_mutation(&self, source: &str, result: &Type) -> Result<Program, String> {
+        let program = Program::compile_with(source, &self.inputs(true), Vocabulary::Mutations);
+        self.checked(program, std::slice::from_ref(result))
+    }
+
     /// Compiles an expression whose result must be of one of these types; of any if there are none.
     ///
     /// # Errors
@@ -82,8 +98,15 @@ impl Composition {
         results: &[Type],
         authorizer: bool,
     ) -> Result<Program, String> {
-        let program = Program::compile(source, &self.inputs(authorizer))
-            .map_err(|error| error.to_string())?;
+        self.checked(Program::compile(source, &self.inputs(authorizer)), results)
+    }
+
+    fn checked(
+        &self,
+        program: Result<Program, CompileError>,
+        results: &[Type],
+    ) -> Result<Program, String> {
+        let program = program.map_err(|error| error.to_string())?;
         let found = program.result_type();
         if !results.is_empty() && !results.contains(found) {
             let wanted: Vec<String> = results.iter().map(told).collect();
@@ -157,7 +180,11 @@ fn told(kind: &Type) -> String {
 /// The types that variables keep; others are found out as they are used.
 fn plain(kind: &Type) -> Type {
     match kind {
-        Type::Object(_) | Type::Library(_) | Type::Optional(_) | Type::Type(_) => Type::Dyn,
+        Type::Object(_)
+        | Type::Library(_)
+        | Type::Message(_)
+        | Type::Optional(_)
+        | Type::Type(_) => Type::Dyn,
         other => other.clone(),
     }
 }

@@ -33,11 +33,6 @@ fn bounded(request: &Request<'_>) -> Option<Bounded> {
     }
 }
 
-/// Whether limits may preset something of the object that is written.
-pub(super) fn may_preset(request: &Request<'_>) -> bool {
-    bounded(request) == Some(Bounded::Pod)
-}
-
 /// Presets what the limits of the namespace say. The caches are brought up to date.
 ///
 /// # Errors
@@ -47,7 +42,7 @@ pub(super) async fn preset(
     request: &Request<'_>,
     object: &mut Value,
 ) -> Result<(), Status> {
-    if may_preset(request) {
+    if bounded(request) == Some(Bounded::Pod) {
         for range in ranges(registry, request.namespace).await? {
             preset_pod(&range, object);
         }

@@ -76,7 +76,7 @@ impl<'a> Request<'a> {
     pub fn kind(&self) -> (String, String, String) {
         let subresource = self.resource.subresource(self.subresource);
         let (api_version, kind) = self.resource.body_kind(subresource);
-        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        let (group, version) = api_meta::object::group_version(&api_version);
         (group.to_owned(), version.to_owned(), kind.to_owned())
     }
 

@@ -9,7 +9,7 @@ use super::request::Request;
 use crate::builtin::fields::{items, str_of};
 use crate::catalog::Catalog;
 use crate::registry::Registry;
-use crate::resource::Resource;
+use crate::resource::{Backend, Resource};
 
 /// The objects of a write.
 #[derive(Clone, Copy)]
@@ -91,7 +91,7 @@ fn any_is(patterns: &[String], text: &str) -> bool {
 }
 
 /// The resource that a write is to be looked at as: its own if a rule names it, else the first in
-/// another version that a rule names, where that counts (`equivalent`).
+/// another version or group that a rule names, where that counts (`equivalent`).
 pub fn named_by<'r>(
     rules: &[Rule],
     request: &Request<'r>,
@@ -109,12 +109,25 @@ pub fn named_by<'r>(
         .find_map(|rule| others(catalog, request).find(|resource| rule.names(request, resource)))
 }
 
-/// The same resource in the other versions that are served.
+/// The same resource under the other names that it is served by: those in which the same is stored,
+/// its other versions first.
 fn others<'r>(catalog: &'r Catalog, request: &Request<'r>) -> impl Iterator<Item = &'r Resource> {
     let own = request.resource;
     let versions = catalog.versions(&own.group).into_iter();
     let versions = versions.filter(move |version| *version != own.version);
-    versions.filter_map(move |version| catalog.get(&own.group, version, &own.plural).map(|r| &**r))
+    let versions = versions
+        .filter_map(move |version| catalog.get(&own.group, version, &own.plural).map(|r| &**r));
+    let groups = catalog.all().map(|other| &**other).filter(move |other| {
+        other.group != own.group && other.plural == own.plural && same_storage(own, other)
+    });
+    versions.chain(groups)
+}
+
+fn same_storage(one: &Resource, other: &Resource) -> bool {
+    match (&one.backend, &other.backend) {
+        (Backend::Stored { prefix: one }, Backend::Stored { prefix: other }) => one == other,
+        _ => false,
+    }
 }
 
 /// Whether the selector takes the object as it is or as it was.

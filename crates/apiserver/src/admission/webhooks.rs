@@ -6,13 +6,14 @@
 //! closed: a webhook that cannot be asked refuses it unless its configuration says `Ignore`. With no
 //! configuration there is no table, and a write costs one load of a pointer.
 
-pub(super) mod dispatch;
+mod dispatch;
 pub mod follow;
 mod hook;
 mod review;
 
 use hook::Hook;
 
+use super::policies;
 use crate::resource::Resource;
 
 /// The group of the kinds that configure admission.
@@ -24,10 +25,10 @@ pub const VALIDATING: &str = "validatingwebhookconfigurations";
 const EXEMPT: [&str; 6] = [
     MUTATING,
     VALIDATING,
-    "validatingadmissionpolicies",
-    "validatingadmissionpolicybindings",
-    "mutatingadmissionpolicies",
-    "mutatingadmissionpolicybindings",
+    policies::POLICIES,
+    policies::BINDINGS,
+    policies::MUTATING_POLICIES,
+    policies::MUTATING_BINDINGS,
 ];
 
 pub(super) fn is_exempt(resource: &Resource) -> bool {

@@ -13,7 +13,7 @@ use super::RBAC_GROUP;
 use super::escalation::EscalationGuard;
 use super::rbac::RbacKind;
 use super::validation::{validate_binding, validate_role};
-use crate::builtin;
+use crate::builtin::{self, normalize};
 use crate::openapi::builtin_schema;
 use crate::resource::{Backend, Column, NameRule, Resource, Rules};
 use crate::strategy::{Operation, Strategy, Write};
@@ -107,7 +107,12 @@ impl RbacStrategy {
 
 impl Strategy for RbacStrategy {
     fn default(&self, object: &mut Value) {
-        if !self.kind.is_role() {
+        if self.kind.is_role() {
+            normalize(object, &["rules"]);
+            let rules = object["rules"].as_array_mut();
+            rules.into_iter().flatten().for_each(|rule| normalize(rule, &[]));
+        } else {
+            normalize(object, &[]);
             default_binding(object);
         }
     }
@@ -200,11 +205,6 @@ fn show_no_rules(object: &mut Value) {
 }
 
 fn default_binding(object: &mut Value) {
-    if object["subjects"].as_array().is_some_and(Vec::is_empty)
-        && let Some(fields) = object.as_object_mut()
-    {
-        fields.remove("subjects");
-    }
     fn fill(place: &mut Value) {
         let absent = place["apiGroup"].as_str().unwrap_or_default().is_empty();
         if let (true, Some(map)) = (absent, place.as_object_mut()) {

@@ -5,11 +5,12 @@ mod yaml;
 use std::cell::RefCell;
 use std::fmt;
 
+use api_meta::decode::{DEPTH_MAX, TOO_DEEP, object_depth, syntax_problem};
 use api_meta::status::Status;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-pub use yaml::yaml;
+pub use yaml::{DEPTH_MAX as YAML_DEPTH_MAX, yaml};
 
 /// Largest request body.
 pub const BODY_SIZE_MAX: usize = 3 * 1024 * 1024;
@@ -55,17 +56,26 @@ impl Duplicate {
     }
 }
 
-/// Reads JSON. The depth is limited by the parser.
+/// Reads JSON, of at most [`DEPTH_MAX`] levels.
 pub fn json(body: &[u8]) -> Result<Decoded, Status> {
     let seen = RefCell::new(Vec::new());
     let mut parser = serde_json::Deserializer::from_slice(body);
     let value = Tree { path: String::new(), duplicates: &seen }
         .deserialize(&mut parser)
         .and_then(|value| parser.end().map(|()| value))
-        .map_err(|error| {
-            Status::bad_request(format!("the body of the request is not valid JSON: {error}"))
+        .map_err(|error| match syntax_problem(body, &error) {
+            deep if deep == TOO_DEEP => Status::bad_request(deep),
+            _ => Status::bad_request(format!("the body of the request is not valid JSON: {error}")),
         })?;
-    Ok(Decoded { value, duplicates: seen.into_inner() })
+    checked_depth(Decoded { value, duplicates: seen.into_inner() })
+}
+
+/// Refuses what is nested deeper than objects may be.
+fn checked_depth(decoded: Decoded) -> Result<Decoded, Status> {
+    match object_depth(&decoded.value) {
+        0..=DEPTH_MAX => Ok(decoded),
+        _ => Err(Status::bad_request(TOO_DEEP)),
+    }
 }
 
 /// Reads a configuration that is to be applied, in YAML, of which JSON is a part.
@@ -102,16 +112,25 @@ pub fn object(
     let is_cut_off = |body| serde_json::from_slice::<IgnoredAny>(body).is_err_and(|e| e.is_eof());
     let decoded = match read(body) {
         Err(_) if is_cut_off(body) => return Err(refused("unexpected end of JSON input")),
+        Err(status) if status.message == TOO_DEEP => return Err(refused(TOO_DEEP)),
         other => other?,
     };
-    let found = match &decoded.value {
-        Value::Object(_) | Value::Null => return Ok(decoded),
+    match unfit(&decoded.value) {
+        Some(problem) => Err(refused(&problem)),
+        None => Ok(decoded),
+    }
+}
+
+/// Why a value cannot be an object, in the words of Kubernetes' decoder.
+pub fn unfit(value: &Value) -> Option<String> {
+    let found = match value {
+        Value::Object(_) | Value::Null => return None,
         Value::Array(_) => "array",
         Value::String(_) => "string",
         Value::Bool(_) => "bool",
         Value::Number(_) => "number",
     };
-    Err(refused(&format!("json: cannot unmarshal {found} into Go value of type {TYPE_META}")))
+    Some(format!("json: cannot unmarshal {found} into Go value of type {TYPE_META}"))
 }
 
 /// How Go shows the type that it looks for a version and a kind in.
@@ -142,7 +161,7 @@ pub fn protobuf(body: &[u8], kind: (&str, &str)) -> Result<Decoded, Status> {
         let text = format!("the object provided is unrecognized (must be of type {kind}): {error}");
         Status::bad_request(text)
     })?;
-    Ok(Decoded { value, duplicates: Vec::new() })
+    checked_depth(Decoded { value, duplicates: Vec::new() })
 }
 
 struct Tree<'a> {

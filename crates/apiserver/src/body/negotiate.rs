@@ -115,6 +115,34 @@ pub fn accept(
     Ok(Accepted { format: Format::Json, transform: Transform::None, pretty, gzip })
 }
 
+/// The offer that the `Accept` headers want most, by media types alone; the first one when there
+/// are no such headers. `None`: they want something else.
+pub fn choose<T: Copy>(headers: &HeaderMap, offers: &[(&str, T)]) -> Option<T> {
+    let mut wanted = entries(headers);
+    if wanted.is_empty() {
+        wanted.push("*/*");
+    }
+    // Of those wanted equally, a name counts before what stands for many.
+    wanted.sort_by(|one, other| {
+        let stars = |entry: &str| media(entry).matches('*').count();
+        quality(other).total_cmp(&quality(one)).then(stars(one).cmp(&stars(other)))
+    });
+    wanted.into_iter().find_map(|entry| {
+        let entry = media(entry);
+        let (kind, subkind) = entry.split_once('/').unwrap_or((entry, entry));
+        let fits = |wanted: &str, offered: &str| wanted == "*" || wanted == offered;
+        offers.iter().find_map(|(media, offer)| {
+            let (offered, suboffered) = media.split_once('/')?;
+            (fits(kind, offered) && fits(subkind, suboffered)).then_some(*offer)
+        })
+    })
+}
+
+/// An entry without its parameters.
+fn media(entry: &str) -> &str {
+    entry.split(';').next().unwrap_or_default().trim()
+}
+
 /// Whether `Accept-Encoding` names gzip.
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
     headers

@@ -1,38 +1,26 @@
 //! CertificateSigningRequest: who asks for which certificate, who approves it, and who signs it.
 //!
 //! A request says who made it, and never changes. `/approval` writes the conditions `Approved` and
-//! `Denied`, `/status` the certificate and `Failed`; both ask the authorizer about the signer
-//! ([`may`]), beside the right to write the subresource.
+//! `Denied`, `/status` the certificate and `Failed`; who may do so for which signer is up to
+//! [`crate::admission`].
 
 mod validate;
 
-use std::sync::Arc;
-
 use api_meta::names::NameRule;
-use api_meta::object::ObjectExt;
-use api_meta::status::Status;
 use api_meta::time;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::pem::parse_x509_pem;
-use x509_parser::prelude::FromDer;
 
 use super::cells;
 use super::fields::{ensure, items, map, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME, Part};
-use crate::attributes::{Attributes, Authorizer, Decision, GROUP_MASTERS, UserInfo};
+use crate::attributes::UserInfo;
 use crate::strategy::{Operation, Write};
 
 const GROUP: &str = "certificates.k8s.io";
 const PLURAL: &str = "certificatesigningrequests";
-/// What it signs is believed by the API server: nobody gets a master's certificate of it.
-const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 const APPROVAL: &str = "approval";
 
-/// The kind. `authorizer` is asked for the verbs `approve` and `sign` on signers.
-pub fn kind(authorizer: Arc<dyn Authorizer>) -> Kind {
+pub fn kind() -> Kind {
     Kind {
         namespaced: false,
         short_names: &["csr"],
@@ -62,7 +50,6 @@ pub fn kind(authorizer: Arc<dyn Authorizer>) -> Kind {
             cells: row,
             ..Hooks::default()
         },
-        allocate: Some(Box::new(move |write, object, old| admit(&*authorizer, write, object, old))),
         ..Kind::new(GROUP, PLURAL, "certificatesigningrequest", "CertificateSigningRequest")
             .with_status()
     }
@@ -114,64 +101,6 @@ fn date_conditions(object: &mut Value, old: &Value) {
                 since.filter(Value::is_string).unwrap_or_else(|| now.clone().into());
         }
     }
-}
-
-fn admit(
-    authorizer: &dyn Authorizer,
-    write: &Write<'_>,
-    object: &Value,
-    old: Option<&Value>,
-) -> Result<(), Status> {
-    let signer = str_of(&object["spec"]["signerName"]);
-    let refused = |text: &str| Err(Status::forbidden(GROUP, PLURAL, object.name(), text));
-    let verb = match (write.operation, old) {
-        (Operation::Create, _) => {
-            let masters =
-                organizations(&object["spec"]["request"]).iter().any(|o| o == GROUP_MASTERS);
-            if signer == CLIENT_SIGNER && masters {
-                let text =
-                    format!("use of {signer} signer with {GROUP_MASTERS} group is not allowed");
-                return refused(&text);
-            }
-            return Ok(());
-        }
-        (Operation::Part(APPROVAL), _) => "approve",
-        (Operation::UpdateStatus, Some(old)) if old["status"] != object["status"] => "sign",
-        _ => return Ok(()),
-    };
-    if may(authorizer, write.user, verb, signer) {
-        return Ok(());
-    }
-    refused(&format!("user not permitted to {verb} requests with signerName {signer:?}"))
-}
-
-/// Whether a user has the verb on a signer, by its name or by that of its domain with `*`.
-fn may(authorizer: &dyn Authorizer, user: &UserInfo, verb: &str, signer: &str) -> bool {
-    let domain = signer.split('/').next().unwrap_or_default();
-    [signer.to_owned(), format!("{domain}/*")].into_iter().any(|name| {
-        let attributes = Attributes {
-            user: user.clone(),
-            verb: verb.to_owned(),
-            is_resource: true,
-            group: GROUP.to_owned(),
-            version: "*".to_owned(),
-            resource: "signers".to_owned(),
-            name,
-            ..Attributes::default()
-        };
-        matches!(authorizer.authorize(&attributes), Decision::Allow { .. })
-    })
-}
-
-/// The organizations that the subject of a request names. None of what cannot be read.
-fn organizations(request: &Value) -> Vec<String> {
-    let Ok(pem) = STANDARD.decode(str_of(request)) else { return Vec::new() };
-    let Ok((_, block)) = parse_x509_pem(&pem) else { return Vec::new() };
-    let Ok((_, request)) = X509CertificationRequest::from_der(&block.contents) else {
-        return Vec::new();
-    };
-    let names = request.certification_request_info.subject.iter_organization();
-    names.filter_map(|name| name.as_str().ok().map(str::to_owned)).collect()
 }
 
 fn row(object: &Value, now: i64) -> Vec<Value> {

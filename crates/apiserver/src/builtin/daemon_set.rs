@@ -7,7 +7,7 @@ use super::cells::{self, number};
 use super::fields::{ensure, map, preset, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use super::template;
+use super::{old_annotations, template};
 use crate::strategy::{Operation, Write};
 
 /// Counts the changes of the template; clients of old versions read it.
@@ -42,6 +42,12 @@ pub fn kind() -> Kind {
                 causes
             },
             decode_problem: |object| quantity_problem(&object["spec"]),
+            warnings: |object, old| {
+                if old.is_some_and(|old| old["spec"]["template"] == object["spec"]["template"]) {
+                    return Vec::new();
+                }
+                old_annotations::of_template("spec.template", object, None)
+            },
             cells: row,
             ..Hooks::default()
         },

@@ -7,12 +7,13 @@ use super::cells::{self, number};
 use super::fields::{child, ensure, map, preset, str_of, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use super::template;
+use super::{old_annotations, template};
 use crate::strategy::{Operation, Write};
 
 pub fn kind() -> Kind {
     Kind {
         kept_by_status: &[&["spec"], &["metadata", "labels"]],
+        counts_metadata: &["annotations"],
         short_names: &["deploy"],
         categories: &["all"],
         columns: &[
@@ -29,6 +30,7 @@ pub fn kind() -> Kind {
             default,
             validate,
             decode_problem: |object| quantity_problem(&object["spec"]),
+            warnings: |object, old| old_annotations::of_template("spec.template", object, old),
             cells: row,
             ..Hooks::default()
         },

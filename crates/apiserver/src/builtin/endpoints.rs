@@ -87,7 +87,7 @@ fn shortened(texts: &[String]) -> Value {
 
 pub fn endpoint_slice() -> Kind {
     Kind {
-        counts_labels: true,
+        counts_metadata: &["labels"],
         columns: &[
             NAME,
             ("AddressType", "string", "", 0),

@@ -67,6 +67,7 @@ pub fn core() -> Kind {
             validate: validate_core,
             decode_problem,
             cells: row,
+            on_convert: Some(to_core),
             ..Hooks::default()
         },
         ..Kind::new("", "events", "event", "Event").expiring(TTL)

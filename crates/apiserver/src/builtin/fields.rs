@@ -26,6 +26,18 @@ pub fn preset(object: &mut Object, field: &str, value: impl Into<Value>) {
     object.entry(field).or_insert_with(|| value.into());
 }
 
+/// Brings the map from text to text in `field` into the form that Go gives it: null is the empty
+/// text, and no entries are no field.
+pub fn texts(object: &mut Object, field: &str) {
+    let Some(texts) = child(object, field) else { return };
+    for value in texts.values_mut().filter(|value| value.is_null()) {
+        *value = Value::String(String::new());
+    }
+    if texts.is_empty() {
+        object.remove(field);
+    }
+}
+
 /// Visits each map in the list in `field`.
 pub fn each(object: &mut Object, field: &str, mut visit: impl FnMut(&mut Object)) {
     let list = object.get_mut(field).and_then(Value::as_array_mut);

@@ -9,7 +9,7 @@ use super::cells::{self, number};
 use super::fields::{Object, child, ensure, items, map, preset, str_of, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use super::{pod, template};
+use super::{old_annotations, pod, template};
 use crate::strategy::{Operation, Write};
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
@@ -42,6 +42,7 @@ pub fn job() -> Kind {
             default: default_job,
             prepare: prepare_job,
             validate: validate_job,
+            warnings: |object, old| old_annotations::of_template("spec.template", object, old),
             decode_problem: |object| quantity_problem(&object["spec"]),
             cells: job_row,
             ..Hooks::default()
@@ -69,6 +70,9 @@ pub fn cron_job() -> Kind {
         hooks: Hooks {
             default: default_cron_job,
             validate: validate_cron_job,
+            warnings: |object, old| {
+                old_annotations::of_template("spec.jobTemplate.spec.template", object, old)
+            },
             decode_problem: |object| quantity_problem(&object["spec"]),
             cells: cron_job_row,
             ..Hooks::default()

@@ -42,6 +42,8 @@ pub struct Hooks {
     pub validate: fn(&Write<'_>, &Value, Option<&Value>) -> Vec<Cause>,
     /// Why the typed form could not be decoded, in Go's words; answered as 400.
     pub decode_problem: fn(&Value) -> Option<String>,
+    /// What is said to who creates or changes an object, beside the answer.
+    pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
     /// Whether a delete is allowed.
     pub admit_delete: fn(&Write<'_>) -> Result<(), Status>,
     pub cells: fn(&Value, i64) -> Vec<Value>,
@@ -49,6 +51,8 @@ pub struct Hooks {
     pub holds: fn(&Value) -> bool,
     /// From the stored to the served form, for kinds where they differ.
     pub on_read: Option<fn(&mut Value)>,
+    /// From the form of another version of the kind, where the stored form is the served one.
+    pub on_convert: Option<fn(&mut Value)>,
 }
 
 impl Default for Hooks {
@@ -58,11 +62,13 @@ impl Default for Hooks {
             prepare: |_, _, _| {},
             validate: |_, _, _| Vec::new(),
             decode_problem: |_| None,
+            warnings: |_, _| Vec::new(),
             admit_delete: |_| Ok(()),
             cells: |object, now| vec![super::cells::name(object), super::cells::age(object, now)],
             grace_seconds: |_, _| 0,
             holds: |_| false,
             on_read: None,
+            on_convert: None,
         }
     }
 }
@@ -111,8 +117,8 @@ pub struct Kind {
     pub orphan_warning: Option<&'static str>,
     /// Deleted objects get time to end.
     pub gives_grace: bool,
-    /// The generation counts changes of labels too.
-    pub counts_labels: bool,
+    /// Fields of metadata whose changes the generation counts too.
+    pub counts_metadata: &'static [&'static str],
     /// What is said with every answer about a deprecated version.
     pub deprecation: Option<&'static str>,
     /// Top-level fields with content of any form, which normalisation leaves alone.
@@ -159,7 +165,7 @@ impl Kind {
             orphans: false,
             orphan_warning: None,
             gives_grace: false,
-            counts_labels: false,
+            counts_metadata: &[],
             deprecation: None,
             opaque: &[],
             hooks: Hooks::default(),
@@ -249,7 +255,7 @@ impl Kind {
                 orphans: self.orphans,
                 orphan_warning: self.orphan_warning,
                 gives_grace: self.gives_grace,
-                counts_labels: self.counts_labels,
+                counts_metadata: self.counts_metadata,
                 deprecation: self.deprecation,
                 opaque: self.opaque,
                 hooks: self.hooks,
@@ -275,7 +281,8 @@ fn column(&(name, kind, format, priority): &ColumnSpec) -> Column {
 }
 
 fn selectable(&(label, path): &(&str, &str)) -> SelectableField {
-    SelectableField { label: label.to_owned(), path: path.split('.').map(str::to_owned).collect() }
+    let path = path.split('.').map(str::to_owned).collect();
+    SelectableField { label: label.to_owned(), path, offered: true }
 }
 
 struct KindStrategy {
@@ -289,7 +296,7 @@ struct KindStrategy {
     orphans: bool,
     orphan_warning: Option<&'static str>,
     gives_grace: bool,
-    counts_labels: bool,
+    counts_metadata: &'static [&'static str],
     deprecation: Option<&'static str>,
     opaque: &'static [&'static str],
     hooks: Hooks,
@@ -329,6 +336,13 @@ impl Strategy for KindStrategy {
 
     fn validate(&self, write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         (self.hooks.validate)(write, object, old)
+    }
+
+    fn warnings(&self, write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {
+        match write.operation {
+            Operation::Create | Operation::Update => (self.hooks.warnings)(object, old),
+            _ => Vec::new(),
+        }
     }
 
     fn admit<'a>(
@@ -381,8 +395,8 @@ impl Strategy for KindStrategy {
         self.orphan_warning
     }
 
-    fn counts_labels(&self) -> bool {
-        self.counts_labels
+    fn counts_metadata(&self) -> &'static [&'static str] {
+        self.counts_metadata
     }
 
     fn gives_grace(&self) -> bool {
@@ -398,8 +412,8 @@ impl Strategy for KindStrategy {
     }
 
     fn on_read(&self, object: &mut Value) {
-        if let Some(on_read) = self.hooks.on_read {
-            on_read(object);
+        if let Some(convert) = self.hooks.on_read.or(self.hooks.on_convert) {
+            convert(object);
         }
     }
 

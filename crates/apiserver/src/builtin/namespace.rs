@@ -86,16 +86,20 @@ fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
     }
 }
 
-fn validate(_write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Cause> {
+fn validate(write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
-    for finalizer in items(&object["spec"]["finalizers"]) {
+    for (index, finalizer) in items(&object["spec"]["finalizers"]).iter().enumerate() {
         let text = str_of(finalizer);
+        let field = match write.operation {
+            Operation::Finalize => format!("spec.finalizers[{index}]"),
+            _ => "spec.finalizers".to_owned(),
+        };
         for problem in names::qualified_name(text) {
-            causes.push(Cause::invalid("spec.finalizers", finalizer, &problem));
+            causes.push(Cause::invalid(&field, finalizer, &problem));
         }
         if text != FINALIZER && !text.contains('/') {
             let problem = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(Cause::invalid("spec.finalizers", finalizer, problem));
+            causes.push(Cause::invalid(&field, finalizer, problem));
         }
     }
     causes

@@ -1,5 +1,4 @@
-//! Pod: defaults, what the ServiceAccount, priority and toleration admission of upstream add,
-//! status at birth, what an update may change, grace.
+//! Pod: defaults, status at birth, what an update may change, grace.
 
 mod binding;
 pub mod cells;
@@ -13,13 +12,13 @@ pub mod validate;
 
 use std::sync::{Arc, Weak};
 
-use api_meta::names;
 use api_meta::status::{Cause, Status};
 use serde_json::{Value, json};
 
-use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
+use super::fields::{Object, child, each, ensure, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME, Part};
 use super::normal::quantity_problem;
+use super::old_annotations;
 use crate::registry::Registry;
 use crate::resource::{Endpoint, Resource, Subresource, SubresourceHandler};
 use crate::reviews;
@@ -27,12 +26,6 @@ use crate::strategy::{Operation, Write};
 
 /// Writes of this identity may bind a pod to a node by an update.
 pub const SCHEDULER: &str = "system:kube-scheduler";
-
-const TOKEN_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Seconds of a mounted token's life; kubelets renew at 80 %.
-const TOKEN_SECONDS: i64 = 3607;
-/// Seconds that pods stay on a node that is not ready or not reachable.
-const TOLERATION_SECONDS: i64 = 300;
 
 const UPDATE_FORBIDDEN: &str = "pod updates may not change fields other than \
     `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
@@ -81,6 +74,7 @@ pub fn kind() -> Kind {
             prepare,
             validate: validate_pod,
             decode_problem: |object| quantity_problem(&object["spec"]),
+            warnings: old_annotations::of_pod,
             cells: cells::row,
             grace_seconds,
             ..Hooks::default()
@@ -163,83 +157,8 @@ fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
     if write.operation != Operation::Create {
         return;
     }
-    if let Some(spec) = map(object).and_then(|object| child(object, "spec")) {
-        mount_service_account(spec);
-        tolerate_node_failure(spec);
-        preset(spec, "priority", 0);
-        preset(spec, "preemptionPolicy", "PreemptLowerPriority");
-    }
     let class = quality::of(&object["spec"]);
     object["status"] = json!({"phase": "Pending", "qosClass": class});
-}
-
-/// The default account, and its token, CA and namespace as a volume in every container.
-fn mount_service_account(spec: &mut Object) {
-    if text(spec, "serviceAccountName").is_empty() {
-        spec.insert("serviceAccountName".to_owned(), "default".into());
-        spec.insert("serviceAccount".to_owned(), "default".into());
-    }
-    if spec.get("automountServiceAccountToken") == Some(&Value::Bool(false)) {
-        return;
-    }
-    let volume = names::generate_name("kube-api-access-", rand::random());
-    let mut used = false;
-    for field in ["initContainers", "containers"] {
-        each(spec, field, |container| {
-            let mounts = container.entry("volumeMounts").or_insert_with(|| json!([]));
-            let Some(mounts) = mounts.as_array_mut() else { return };
-            if mounts.iter().any(|mount| mount["mountPath"] == TOKEN_DIRECTORY) {
-                return;
-            }
-            mounts.push(json!({"name": volume, "readOnly": true, "mountPath": TOKEN_DIRECTORY}));
-            used = true;
-        });
-    }
-    if !used {
-        return;
-    }
-    let volumes = spec.entry("volumes").or_insert_with(|| json!([]));
-    if let Some(volumes) = volumes.as_array_mut() {
-        volumes.push(json!({
-            "name": volume,
-            "projected": {
-                "sources": [
-                    {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
-                    {"configMap": {
-                        "name": "kube-root-ca.crt",
-                        "items": [{"key": "ca.crt", "path": "ca.crt"}],
-                    }},
-                    {"downwardAPI": {"items": [{
-                        "path": "namespace",
-                        "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
-                    }]}},
-                ],
-                "defaultMode": 420,
-            },
-        }));
-    }
-}
-
-fn tolerate_node_failure(spec: &mut Object) {
-    let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
-    let Some(list) = tolerations.as_array_mut() else { return };
-    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        let tolerated = list.iter().any(|toleration| {
-            let covers_key = match str_of(&toleration["key"]) {
-                "" => str_of(&toleration["operator"]) == "Exists",
-                given => given == key,
-            };
-            covers_key && matches!(str_of(&toleration["effect"]), "" | "NoExecute")
-        });
-        if !tolerated {
-            list.push(json!({
-                "key": key,
-                "operator": "Exists",
-                "effect": "NoExecute",
-                "tolerationSeconds": TOLERATION_SECONDS,
-            }));
-        }
-    }
 }
 
 fn validate_pod(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {

@@ -6,7 +6,7 @@ use super::cells::{self, number};
 use super::fields::{ensure, map, preset};
 use super::kind::{AGE, ColumnSpec, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use super::template;
+use super::{old_annotations, template};
 use crate::strategy::Operation;
 
 pub const COLUMNS: &[ColumnSpec] = &[
@@ -36,6 +36,7 @@ pub fn kind() -> Kind {
                 causes
             },
             decode_problem: |object| quantity_problem(&object["spec"]),
+            warnings: |object, old| old_annotations::of_template("spec.template", object, old),
             cells: |object, now| row(object, now, cells::selector(&object["spec"]["selector"])),
             ..Hooks::default()
         },

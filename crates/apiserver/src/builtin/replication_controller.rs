@@ -7,7 +7,7 @@ use super::cells;
 use super::fields::{ensure, map};
 use super::kind::{Hooks, Kind};
 use super::normal::quantity_problem;
-use super::{pod, replica_set, template};
+use super::{old_annotations, pod, replica_set, template};
 use crate::strategy::{Operation, Write};
 
 pub fn kind() -> Kind {
@@ -21,6 +21,7 @@ pub fn kind() -> Kind {
             default,
             validate,
             decode_problem: |object| quantity_problem(&object["spec"]),
+            warnings: |object, old| old_annotations::of_template("spec.template", object, old),
             cells: |object, now| {
                 replica_set::row(object, now, cells::pairs(&object["spec"]["selector"]))
             },

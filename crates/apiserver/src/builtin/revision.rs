@@ -7,7 +7,7 @@ use super::cells::{self, NONE, number};
 use super::fields::{items, map, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use super::{pod, template};
+use super::{old_annotations, pod, template};
 
 pub fn controller_revision() -> Kind {
     Kind {
@@ -61,6 +61,7 @@ pub fn pod_template() -> Kind {
                 pod::validate::spec("template.spec", &object["template"]["spec"])
             },
             decode_problem: |object| quantity_problem(&object["template"]),
+            warnings: |object, old| old_annotations::of_template("template", object, old),
             cells: |object: &Value, _| {
                 let (names, images) = cells::containers(&object["template"]["spec"]);
                 let labels = cells::pairs(&object["template"]["metadata"]["labels"]);

@@ -6,7 +6,7 @@ use super::cells::{self, number};
 use super::fields::{each, ensure, map, preset, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use super::{template, volume};
+use super::{old_annotations, template, volume};
 use crate::strategy::Operation;
 
 pub fn kind() -> Kind {
@@ -31,6 +31,7 @@ pub fn kind() -> Kind {
                 causes
             },
             decode_problem: |object| quantity_problem(&object["spec"]),
+            warnings: |object, old| old_annotations::of_template("spec.template", object, old),
             cells: |object, now| {
                 let (spec, status) = (&object["spec"], &object["status"]);
                 let (names, images) = cells::containers(&spec["template"]["spec"]);

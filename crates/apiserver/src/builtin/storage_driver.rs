@@ -8,7 +8,7 @@ use api_meta::status::Cause;
 use serde_json::{Value, json};
 
 use super::cells::{self, UNSET};
-use super::fields::{each, ensure, items, map, preset, str_of};
+use super::fields::{each, ensure, items, map, preset, str_of, texts};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::template::not_negative;
 use crate::strategy::{Operation, Write};
@@ -340,6 +340,7 @@ pub fn volume_attributes_class() -> Kind {
         hooks: Hooks {
             default: |object| {
                 if let Some(object) = map(object) {
+                    texts(object, "parameters");
                     preset(object, "driverName", "");
                 }
             },

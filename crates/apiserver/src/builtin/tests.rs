@@ -9,6 +9,7 @@ use api_meta::patch::ListStrategy;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::admission::built_in::{accounts, priority, tolerations};
 use crate::attributes::UserInfo;
 use crate::strategy::{Operation, Strategy, Write};
 
@@ -56,6 +57,9 @@ fn create(resource: &Resource, given: &Value) -> (Value, Vec<api_meta::status::C
         object.as_object_mut().expect("a map").remove("status");
     }
     strategy.default(&mut object);
+    if resource.kind == "Pod" {
+        admit_pod(&mut object);
+    }
     object.set_meta("uid", UID);
     object.set_meta("creationTimestamp", CREATED);
     if resource.rules.generation {
@@ -76,6 +80,18 @@ fn create(resource: &Resource, given: &Value) -> (Value, Vec<api_meta::status::C
         }
         (object, causes)
     })
+}
+
+/// What admission adds to a pod in a namespace of which nothing special is said.
+fn admit_pod(pod: &mut Value) {
+    if let Some(spec) = pod["spec"].as_object_mut() {
+        accounts::default_account(spec);
+        accounts::give(spec, &json!({}));
+    }
+    if pod["spec"].is_object() {
+        priority::set(pod, None).expect("recorded pods state no other priority");
+    }
+    tolerations::preset(pod);
 }
 
 /// Takes out what differs from run to run, and the traces of upstream's node and volume

@@ -1,12 +1,14 @@
 //! PersistentVolume, PersistentVolumeClaim, StorageClass.
 
+use api_meta::quantity::Quantity;
 use api_meta::status::Cause;
 use serde_json::{Value, json};
 
 use super::cells::{self, UNSET};
-use super::fields::{Object, child, ensure, items, map, preset, str_of};
+use super::fields::{Object, child, ensure, items, map, preset, str_of, texts};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
+use super::old_annotations;
 use crate::strategy::{Operation, Write};
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
@@ -32,6 +34,7 @@ pub fn persistent_volume() -> Kind {
             default: default_volume,
             prepare: prepare_volume,
             validate: validate_volume,
+            warnings: old_annotations::of_volume,
             decode_problem: |object| quantity_problem(&object["spec"]),
             cells: volume_row,
             ..Hooks::default()
@@ -145,6 +148,7 @@ pub fn persistent_volume_claim() -> Kind {
                 }
             },
             validate: validate_claim,
+            warnings: old_annotations::of_claim,
             decode_problem: |object| quantity_problem(&object["spec"]),
             cells: claim_row,
             ..Hooks::default()
@@ -181,23 +185,41 @@ fn validate_claim(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec
         causes.push(Cause::required("spec.resources[storage]", ""));
     }
     if let Some(old) = old {
-        let mut before = old["spec"].clone();
-        for field in ["resources", "volumeName", "storageClassName", "volumeAttributesClassName"] {
-            let free = field == "resources"
-                || field == "volumeAttributesClassName"
-                || before[field].is_null();
-            if free && let Some(before) = map(&mut before) {
-                match spec.get(field) {
-                    Some(value) => before.insert(field.to_owned(), value.clone()),
-                    None => before.remove(field),
-                };
-            }
-        }
-        if before != *spec {
-            let text = "spec is immutable after creation except resources.requests and \
-                        volumeAttributesClassName for bound claims";
-            causes.push(Cause::forbidden("spec", text));
-        }
+        causes.extend(claim_changes(object, old));
+    }
+    causes
+}
+
+/// What of a claim may not change so.
+fn claim_changes(claim: &Value, old: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let (mut new, mut before) = (claim["spec"].clone(), old["spec"].clone());
+    if str_of(&before["volumeName"]).is_empty() {
+        before["volumeName"] = new["volumeName"].clone();
+    }
+    if before["storageClassName"].is_null() {
+        before["storageClassName"] = new["storageClassName"].clone();
+    }
+    // Only what is bound grows, and changes its attributes.
+    if old["status"]["phase"] == "Bound" {
+        new["resources"]["requests"]["storage"] =
+            before["resources"]["requests"]["storage"].clone();
+        new["volumeAttributesClassName"] = before["volumeAttributesClassName"].clone();
+    }
+    let null = Value::Null;
+    let fields = |spec: &Value| spec.as_object().cloned().unwrap_or_default();
+    let (new, before) = (fields(&new), fields(&before));
+    let mut names = new.keys().chain(before.keys());
+    if names.any(|name| new.get(name).unwrap_or(&null) != before.get(name).unwrap_or(&null)) {
+        let text = "spec is immutable after creation except resources.requests and \
+                    volumeAttributesClassName for bound claims";
+        causes.push(Cause::forbidden("spec", text));
+    }
+    let amount = |value: &Value| str_of(value).parse::<Quantity>().ok();
+    let size = |claim: &Value| amount(&claim["spec"]["resources"]["requests"]["storage"]);
+    if size(claim) < size(old) && size(claim) <= amount(&old["status"]["capacity"]["storage"]) {
+        let text = "field can not be less than status.capacity";
+        causes.push(Cause::forbidden("spec.resources.requests.storage", text));
     }
     causes
 }
@@ -242,6 +264,7 @@ pub fn storage_class() -> Kind {
         hooks: Hooks {
             default: |object| {
                 if let Some(object) = map(object) {
+                    texts(object, "parameters");
                     preset(object, "provisioner", "");
                     preset(object, "reclaimPolicy", "Delete");
                     preset(object, "volumeBindingMode", "Immediate");

@@ -2,12 +2,12 @@
 //! goes after them; an owner that leaves them behind takes its name off them first.
 //!
 //! [`graph`] is the index of who owns whom: it holds only objects with owners, and objects that
-//! wait
-//! for their dependants. It is fed by the watch caches of all stored resources. [`collect`] decides
+//! wait for their dependants. It is fed by the watch caches of all stored resources. [`collect`] decides
 //! and acts, and believes neither the index nor a cache about absence: it reads again at the newest
 //! revision, compares uids, and leaves alone what it cannot resolve.
 
 mod collect;
+mod elsewhere;
 mod graph;
 #[cfg(test)]
 mod tests;
@@ -35,10 +35,15 @@ pub async fn run(registry: Arc<Registry>) {
     let mut generation = registry.generation();
     let mut progress = registry.progress();
     let mut collector = Collector::new(registry.clone());
-    collector.follow_catalog();
+    let mut followed = None;
     loop {
         progress.borrow_and_update();
-        generation.borrow_and_update();
+        // Compared here, since what wakes this loop tells of one change where there were several.
+        let now = Some(*generation.borrow_and_update());
+        if followed != now {
+            collector.follow_catalog();
+            followed = now;
+        }
         // Complete as of now: only then is a missing dependant really missing.
         let complete = registry.fresh().await.is_ok();
         collector.drain();
@@ -57,12 +62,7 @@ pub async fn run(registry: Arc<Registry>) {
         };
         tokio::select! {
             changed = progress.changed() => if changed.is_err() { return },
-            changed = generation.changed() => {
-                if changed.is_err() {
-                    return;
-                }
-                collector.follow_catalog();
-            }
+            changed = generation.changed() => if changed.is_err() { return },
             () = rest => {}
         }
     }
@@ -156,7 +156,9 @@ impl Collector {
             let Some(work) = self.queue.pop_first() else { return };
             let key = work.key().clone();
             let Some(resource) = self.resource_of(&key) else { continue };
-            match collect::perform(&self.registry, &resource, &self.graph, &work).await {
+            let is_first = self.graph.see(&key);
+            let graph = &self.graph;
+            match collect::perform(&self.registry, &resource, graph, &work, is_first).await {
                 Ok(Outcome::Done) => {}
                 Ok(Outcome::Unresolved) => {
                     self.unresolved.insert(key);

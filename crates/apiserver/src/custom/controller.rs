@@ -269,7 +269,12 @@ impl Keeper {
         let names = &crd["status"]["acceptedNames"];
         let of = format!("{}/{}/{names}", crd.uid(), crd.generation());
         if let Some(before) = before.as_ref().filter(|before| before.of == of) {
-            before.terminating.store(crd.is_terminating(), Ordering::Release);
+            let is_terminating = crd.is_terminating();
+            if before.terminating.swap(is_terminating, Ordering::AcqRel) != is_terminating
+                && let Some(registry) = self.registry.upgrade()
+            {
+                registry.tell_of_verbs();
+            }
             return Some(before.clone());
         }
         let terminating = Arc::new(AtomicBool::new(crd.is_terminating()));
@@ -307,11 +312,11 @@ impl Keeper {
 
     async fn tell(&self, registry: &Registry, name: &str) -> Result<(), Status> {
         let now = jiff::Timestamp::now().as_second();
-        let others: Vec<Value> = self.others(name).into_iter().cloned().collect();
+        let others = self.others(name);
         let target = Target { resource: &self.resource, namespace: "", name };
         let change = |old: &Value| {
             let mut new = old.clone();
-            new["status"] = desired_status(old, &others.iter().collect::<Vec<_>>(), now);
+            new["status"] = desired_status(old, &others, now);
             Ok(new)
         };
         let options = WriteOptions::system();

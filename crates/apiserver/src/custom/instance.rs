@@ -1,64 +1,39 @@
 //! The rules of a custom resource, as its definition gives them.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
-use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use futures::future::BoxFuture;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use structural_schema::{Schema, SchemaError, number};
 
 use super::columns::{CellSource, cells};
 use super::conversion::Conversion;
-use crate::openapi;
+use super::versions::{PublishedSchema, Versions};
 use crate::strategy::{Operation, Strategy, Write};
 
-/// The schema of a custom resource as clients are shown it.
-///
-/// Kept compressed: it is read once in a while, and there may be a thousand.
-#[derive(Clone)]
-pub struct PublishedSchema {
-    gzipped: Bytes,
-    digest: [u8; 32],
-}
-
-impl PublishedSchema {
-    pub fn new(schema: &Value) -> Self {
-        let json = schema.to_string();
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(json.as_bytes()).expect("writing to memory does not fail");
-        let gzipped = encoder.finish().expect("writing to memory does not fail").into();
-        Self { gzipped, digest: Sha256::digest(&json).into() }
-    }
-    /// Names the content.
-    pub fn digest(&self) -> &[u8; 32] {
-        &self.digest
-    }
-    pub fn to_json(&self) -> Value {
-        let decoder = flate2::read::GzDecoder::new(self.gzipped.as_ref());
-        serde_json::from_reader(decoder).expect("compressed by new()")
-    }
-}
-
 /// The schemas of a definition's versions, each compiled once.
-#[derive(Default)]
-pub struct Schemas(BTreeMap<String, Arc<Schema>>);
+pub struct Schemas {
+    compiled: BTreeMap<String, Arc<Schema>>,
+    versions: Arc<Versions>,
+}
 
 impl Schemas {
+    /// Of the versions of `crd`, none of which is compiled.
+    pub fn of(crd: &Value) -> Self {
+        Self { compiled: BTreeMap::new(), versions: Arc::new(Versions::of(crd)) }
+    }
+
     fn compile(&mut self, version: &Value) -> Result<Arc<Schema>, SchemaError> {
         let name = version["name"].as_str().unwrap_or_default();
-        if let Some(schema) = self.0.get(name) {
+        if let Some(schema) = self.compiled.get(name) {
             return Ok(schema.clone());
         }
         let schema = Arc::new(Schema::compile(&version["schema"]["openAPIV3Schema"])?);
-        self.0.insert(name.to_owned(), schema.clone());
+        self.compiled.insert(name.to_owned(), schema.clone());
         Ok(schema)
     }
 }
@@ -74,9 +49,7 @@ pub struct CustomStrategy {
     /// The schema of the version that objects are stored in, where that is another one and nobody
     /// converts between them.
     stored: Option<Arc<Schema>>,
-    published: PublishedSchema,
-    /// Made at the first write.
-    merge_schema: OnceLock<structured_merge::Schema>,
+    versions: Arc<Versions>,
     sources: Vec<CellSource>,
     deprecation: Option<String>,
     /// The definition is being deleted: nothing new may be created.
@@ -100,7 +73,6 @@ impl CustomStrategy {
         sources: Vec<CellSource>,
         terminating: Arc<AtomicBool>,
     ) -> Result<Self, SchemaError> {
-        let schema = &version["schema"]["openAPIV3Schema"];
         let spec = &crd["spec"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let group = text(&spec["group"]);
@@ -120,8 +92,7 @@ impl CustomStrategy {
             storage_version,
             schema: schemas.compile(version)?,
             stored,
-            published: PublishedSchema::new(schema),
-            merge_schema: OnceLock::new(),
+            versions: schemas.versions.clone(),
             sources,
             deprecation: deprecation(crd, version),
             terminating,
@@ -163,6 +134,11 @@ impl Strategy for CustomStrategy {
         self.schema.default(object);
     }
 
+    fn default_applied(&self, object: &mut Value) {
+        number::canonicalize(object);
+        self.schema.default_keeping_nulls(object);
+    }
+
     fn prune(&self, object: &mut Value) {
         self.schema.prune(object);
     }
@@ -185,6 +161,10 @@ impl Strategy for CustomStrategy {
 
     fn validate(&self, _write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         self.schema.validate(object, old)
+    }
+
+    fn is_ending(&self) -> bool {
+        self.terminating.load(Ordering::Acquire)
     }
 
     fn admit<'a>(
@@ -237,16 +217,10 @@ impl Strategy for CustomStrategy {
     }
 
     fn published_schema(&self) -> Option<&PublishedSchema> {
-        Some(&self.published)
+        self.versions.published(&self.api_version)
     }
 
-    fn merge_schema(&self) -> Option<&structured_merge::Schema> {
-        Some(self.merge_schema.get_or_init(|| {
-            openapi::merge_schema(&self.published).unwrap_or_else(|error| {
-                let (group, plural) = (&self.group, &self.plural);
-                tracing::error!(group, plural, %error, "objects merge without their schema");
-                structured_merge::Schema::deduced()
-            })
-        }))
+    fn merge_schema(&self, api_version: &str) -> Option<&structured_merge::Schema> {
+        self.versions.merge_schema(api_version)
     }
 }

@@ -70,13 +70,13 @@ pub fn stored_versions(crd: &Value) -> Vec<Value> {
 
 /// The names of a group that other definitions hold.
 #[derive(Default)]
-struct Taken {
-    resources: BTreeSet<String>,
-    kinds: BTreeSet<String>,
+struct Taken<'a> {
+    resources: BTreeSet<&'a str>,
+    kinds: BTreeSet<&'a str>,
 }
 
-impl Taken {
-    fn by(crd: &Value, others: &[&Value]) -> Self {
+impl<'a> Taken<'a> {
+    fn by(crd: &Value, others: &[&'a Value]) -> Self {
         let mut taken = Self::default();
         for other in others {
             let same = other.name() == crd.name() || other["spec"]["group"] != crd["spec"]["group"];
@@ -86,9 +86,9 @@ impl Taken {
             let names = &other["status"]["acceptedNames"];
             let short = names["shortNames"].as_array().into_iter().flatten();
             let resources = [&names["plural"], &names["singular"]].into_iter().chain(short);
-            taken.resources.extend(resources.filter_map(Value::as_str).map(str::to_owned));
+            taken.resources.extend(resources.filter_map(Value::as_str));
             let kinds = [&names["kind"], &names["listKind"]];
-            taken.kinds.extend(kinds.into_iter().filter_map(Value::as_str).map(str::to_owned));
+            taken.kinds.extend(kinds.into_iter().filter_map(Value::as_str));
         }
         taken.resources.remove("");
         taken.kinds.remove("");
@@ -103,7 +103,7 @@ fn accept_names(crd: &Value, others: &[&Value]) -> (Value, Option<(&'static str,
     let mut accepted =
         crd["status"]["acceptedNames"].as_object().cloned().unwrap_or_else(empty_names);
     let mut conflict = None;
-    let mut single = |key: &str, held: &BTreeSet<String>, reason: &'static str| {
+    let mut single = |key: &str, held: &BTreeSet<&str>, reason: &'static str| {
         let name = wanted[key].as_str().unwrap_or_default();
         if held.contains(name) {
             conflict = Some((reason, format!("{name:?} is already in use")));

@@ -30,7 +30,7 @@ pub fn resources_of(
 ) -> Vec<Resource> {
     let versions = crd["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let served = versions.iter().filter(|version| version["served"] == true);
-    let mut schemas = Schemas::default();
+    let mut schemas = Schemas::of(crd);
     served
         .filter_map(|version| match resource(crd, version, &mut schemas, terminating, &scale) {
             Ok(resource) => Some(resource),
@@ -85,7 +85,7 @@ fn resource(
             ttl: None,
         },
         name_rule: NameRule::Dns1123Subdomain,
-        selectable_fields: selectable_fields(version),
+        selectable_fields: selectable_fields(crd, version),
         custom: true,
         group,
         plural,
@@ -138,10 +138,21 @@ fn subresources(
     subresources
 }
 
-fn selectable_fields(version: &Value) -> Vec<SelectableField> {
+/// Those of all versions, in one order, since all versions are read from the same stored objects.
+fn selectable_fields(crd: &Value, version: &Value) -> Vec<SelectableField> {
+    let offered: Vec<Vec<String>> = declared_fields(version).collect();
+    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+    let mut fields: Vec<SelectableField> = Vec::new();
+    for path in versions.flat_map(declared_fields) {
+        if fields.iter().all(|known| known.path != path) {
+            let offered = offered.contains(&path);
+            fields.push(SelectableField { label: path.join("."), path, offered });
+        }
+    }
+    fields
+}
+
+fn declared_fields(version: &Value) -> impl Iterator<Item = Vec<String>> {
     let declared = version["selectableFields"].as_array().into_iter().flatten();
-    declared
-        .filter_map(|field| JsonPath::parse(field["jsonPath"].as_str()?).ok()?.fields())
-        .map(|path| SelectableField { label: path.join("."), path })
-        .collect()
+    declared.filter_map(|field| JsonPath::parse(field["jsonPath"].as_str()?).ok()?.fields())
 }

@@ -2,16 +2,18 @@
 //! Connect discovery.
 
 use api_meta::status::Status;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
-use super::{accepts_json, set, tokens};
+use super::set;
+use crate::body::negotiate;
 use crate::body::respond::{self, Body};
 
 const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
 /// Also what the path of the keys is behind the issuer's URL.
 pub const KEYS_PATH: &str = "/openid/v1/jwks";
+/// Who takes `application/json` alone does not take it.
 const KEYS_MEDIA_TYPE: &str = "application/jwk-set+json";
 const KEPT_BY_CLIENTS: &str = "public, max-age=3600";
 
@@ -28,12 +30,12 @@ impl OpenIdDocuments {
         headers: &HeaderMap,
         path: &str,
     ) -> Option<Result<Response<Body>, Status>> {
-        let (document, media_type, accepted) = match path {
-            CONFIGURATION_PATH => (&self.configuration, "application/json", accepts_json(headers)),
-            KEYS_PATH => (&self.keys, KEYS_MEDIA_TYPE, accepts_keys(headers)),
+        let (document, media_type) = match path {
+            CONFIGURATION_PATH => (&self.configuration, "application/json"),
+            KEYS_PATH => (&self.keys, KEYS_MEDIA_TYPE),
             _ => return None,
         };
-        if !accepted {
+        if negotiate::choose(headers, &[(media_type, ())]).is_none() {
             let text = format!("406: Not Acceptable\n\nAvailable representations: {media_type}");
             let details = Some(Box::default());
             return Some(Err(Status { details, ..Status::new(406, "NotAcceptable", text) }));
@@ -43,11 +45,4 @@ impl OpenIdDocuments {
         set(&mut response, CACHE_CONTROL, KEPT_BY_CLIENTS);
         Some(Ok(response))
     }
-}
-
-/// `application/json` alone does not take a key set.
-fn accepts_keys(headers: &HeaderMap) -> bool {
-    let mut media = tokens(headers, ACCEPT).peekable();
-    media.peek().is_none()
-        || media.any(|media| matches!(media, KEYS_MEDIA_TYPE | "application/*" | "*/*"))
 }

@@ -93,7 +93,9 @@ fn check_field(resource: &Resource, field: &str) -> Result<(), Status> {
     let known = match field {
         "metadata.name" => true,
         "metadata.namespace" => !is_cluster_own && (resource.namespaced || !resource.custom),
-        other => resource.selectable_fields.iter().any(|known| known.label == other),
+        other => {
+            resource.selectable_fields.iter().any(|known| known.offered && known.label == other)
+        }
     };
     if known {
         return Ok(());

@@ -36,7 +36,7 @@ pub fn include_object(query: &Query) -> Result<IncludeObject, Status> {
 }
 
 /// Whether stored bytes are already what this resource serves.
-pub fn served_as_stored(resource: &Resource) -> bool {
+fn served_as_stored(resource: &Resource) -> bool {
     !resource.custom && !resource.strategy.rewrites_on_read()
 }
 

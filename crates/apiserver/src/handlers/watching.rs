@@ -1,18 +1,20 @@
 //! Watches: the present state, then each change as it comes, in the client's form.
 
+mod catch_up;
+mod socket;
+
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use api_meta::status::Status;
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use http::{Response, StatusCode};
 use prometheus::IntCounter;
 use serde_json::{Value, json};
-use storage::{Revision, StorageError, WatchItem};
+use storage::Revision;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -21,7 +23,8 @@ use super::present::{self, IncludeObject};
 use super::{Context, options};
 use crate::body::negotiate::{Format, Offer, Transform};
 use crate::body::respond::{self, Body};
-use crate::cache::{Cache, CacheEvent, Change, Framing, Since};
+use crate::builtin::unset;
+use crate::cache::{Cache, CacheEvent, Change, Encoding, Framing, Since, View};
 use crate::registry::{Registry, key_prefix, matches};
 use crate::resource::Resource;
 use crate::stored::Stored;
@@ -30,8 +33,6 @@ use crate::stored::Stored;
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// A last bookmark is sent this long before the watch's deadline.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
-/// Longest catch-up from storage when a watch begins before the cache's history.
-const CATCH_UP_MAX: Duration = Duration::from_secs(10);
 /// When the server ends, each watch ends at a moment of its own within this, so that the clients do
 /// not all come back at once.
 pub const WATCH_END_SPREAD: Duration = Duration::from_secs(1);
@@ -65,6 +66,8 @@ struct Watcher {
     progress: watch::Receiver<Revision>,
     /// Events sent, counted for all watches of the resource.
     sent: IntCounter,
+    /// Events encoded, counted for all watches of the resource.
+    encoded: IntCounter,
     /// Turns true when the server ends; absent once that was seen.
     ending: Option<watch::Receiver<bool>>,
     deadline: Instant,
@@ -94,15 +97,18 @@ pub async fn watch(context: &Context<'_>) -> Result<Response<Body>, Status> {
         | Transform::PartialObjectMetadataList(version) => Form::Metadata { version },
         _ => Form::Plain,
     };
-    let stream = match Watcher::begin(context, query, form, framing).await {
-        Ok(watcher) => respond::stream(watcher.into_stream()),
+    let frames = match Watcher::begin(context, query, form, framing).await {
+        Ok(watcher) => watcher.into_frames().left_stream(),
         // A watch that cannot start is a stream of one error, which is what informers expect.
         Err(status) => {
             let frame = framing.frame("ERROR", status.to_json().to_string().as_bytes());
-            respond::stream(futures::stream::iter([frame]))
+            futures::stream::iter([VecDeque::from([frame])]).right_stream()
         }
     };
-    let mut response = Response::new(stream);
+    if let Some(upgrade) = socket::wanted(context.parts) {
+        return Ok(socket::open(context.parts, upgrade, frames, framing));
+    }
+    let mut response = Response::new(respond::stream(frames.flat_map(chunks)));
     *response.status_mut() = StatusCode::OK;
     respond::mark(response.headers_mut(), content_type);
     Ok(response)
@@ -119,15 +125,13 @@ impl Watcher {
         let resource = context.resource.clone();
         let cache = registry.cache(&resource)?;
         let deadline = Instant::now() + query.timeout;
+        let names = [&resource.group, &resource.version, &resource.plural].map(String::as_str);
         let mut watcher = Self {
             prefix: key_prefix(&resource, &context.info.namespace)?,
             newest: cache.subscribe(),
             progress: registry.progress(),
-            sent: registry.metrics().watch_events(
-                &resource.group,
-                &resource.version,
-                &resource.plural,
-            ),
+            sent: registry.metrics().watch_events(names),
+            encoded: registry.metrics().watch_encodings(names),
             ending: Some(context.ending.subscribe()),
             cursor: 0,
             deadline,
@@ -141,6 +145,12 @@ impl Watcher {
             form,
             framing,
         };
+        // The cache may be one for a definition that has changed since the request came: its watches
+        // end, as they would have a moment later.
+        if !registry.serves(&watcher.resource) {
+            watcher.ended = true;
+            return Ok(watcher);
+        }
         match watcher.query.after {
             None => watcher.begin_with_state(registry, context).await?,
             Some(Revision::MAX) => watcher.cursor = registry.fresh().await?,
@@ -165,14 +175,11 @@ impl Watcher {
             None => drop(registry.fresh().await?),
         }
         let complete = *self.progress.borrow();
-        let mut objects = Vec::new();
-        let prefix = self.prefix.clone();
-        let newest = self.cache.collect(&prefix, "", |object| {
-            if self.matches(object) {
-                objects.push(object.clone());
-            }
-            ControlFlow::Continue(())
-        });
+        let (objects, newest) = {
+            let all = self.cache.read();
+            let matching = all.walk(&self.prefix, "").filter(|object| self.matches(object));
+            (matching.cloned().collect(), all.newest())
+        };
         for object in registry.serve(&self.resource, objects).await? {
             let frame = self.frame(Change::Added, &object, None);
             self.sent.inc();
@@ -186,58 +193,6 @@ impl Watcher {
         Ok(())
     }
 
-    /// Replays from storage what the cache's history no longer has.
-    async fn catch_up(&mut self, registry: &Registry) -> Result<(), Status> {
-        let until = self.cache.complete_after();
-        let too_old = |oldest: Revision, cursor: Revision| {
-            Status::expired(format!("too old resource version: {cursor} ({oldest})"))
-        };
-        let failed = |error: StorageError, cursor| match error {
-            StorageError::Compacted { oldest, .. } => too_old(oldest, cursor),
-            other => crate::registry::storage_failed(&other),
-        };
-        let cursor = self.cursor;
-        let mut stream = registry
-            .storage()
-            .watch(&self.prefix, cursor)
-            .await
-            .map_err(|error| failed(error, cursor))?;
-        let replay = async {
-            while let Some(item) = stream.next().await {
-                match item.map_err(|error| failed(error, cursor))? {
-                    WatchItem::Events(events) => {
-                        for event in events.iter().filter(|event| event.revision <= until) {
-                            self.replay(event).await;
-                            self.cursor = event.revision;
-                        }
-                        if events.last().is_some_and(|last| last.revision >= until) {
-                            return Ok(());
-                        }
-                    }
-                    WatchItem::Progress(revision) if revision >= until => return Ok(()),
-                    WatchItem::Progress(_) => {}
-                }
-            }
-            Err(too_old(until, cursor))
-        };
-        tokio::time::timeout(CATCH_UP_MAX, replay)
-            .await
-            .unwrap_or_else(|_| Err(too_old(until, cursor)))?;
-        self.cursor = until;
-        Ok(())
-    }
-
-    async fn replay(&mut self, event: &storage::Event) {
-        let decode = |item: &Option<storage::KeyValue>| {
-            let item = item.as_ref()?;
-            Stored::decode(item, &self.resource.selectable_fields).ok().map(Arc::new)
-        };
-        let (previous, current) = (decode(&event.previous), decode(&event.current));
-        if let Some(event) = CacheEvent::new(event.revision, previous, current) {
-            self.take(&event).await;
-        }
-    }
-
     fn matches(&self, object: &Stored) -> bool {
         object.key.starts_with(&self.prefix)
             && matches(&self.resource, &self.query.labels, &self.query.fields, object)
@@ -245,23 +200,23 @@ impl Watcher {
 
     /// Queues the frame, if any, that the event means to this watcher.
     async fn take(&mut self, event: &CacheEvent) {
-        let before = event.previous.as_ref().filter(|object| self.matches(object)).cloned();
+        let before = event.previous.as_ref().is_some_and(|object| self.matches(object));
         let now = !event.deleted && self.matches(&event.current);
-        let (change, object) = match (before, now) {
-            (None, false) => return,
-            (None, true) => (Change::Added, event.current.clone()),
-            (Some(_), true) => (Change::Modified, event.current.clone()),
-            (Some(_), false) if event.deleted => (Change::Deleted, event.current.clone()),
-            // Left the selection: gone for this watcher, in its last matching state.
-            (Some(old), false) => (Change::Deleted, Arc::new(old.at_revision(event.revision))),
+        let change = match (before, now) {
+            (false, false) => return,
+            (false, true) => Change::Added,
+            (true, true) => Change::Modified,
+            // Gone, or gone for this watcher.
+            (true, false) => Change::Deleted,
         };
         let Some(registry) = self.registry.upgrade() else {
             self.ended = true;
             return;
         };
-        match registry.serve_one(&self.resource, object).await {
+        let view = event.view(change, &self.resource);
+        match registry.serve_view(&self.resource, view).await {
             Ok(object) => {
-                let frame = self.frame(change, &object, Some(event));
+                let frame = self.frame(change, &object, Some(view));
                 self.sent.inc();
                 self.ready.push_back(frame);
             }
@@ -274,19 +229,16 @@ impl Watcher {
         }
     }
 
-    fn frame(&mut self, change: Change, object: &Arc<Stored>, event: Option<&CacheEvent>) -> Bytes {
+    /// The object, in the version that is watched, as an event. What is the same for all who want it
+    /// in this form is encoded once, when there is a `view` to keep it in.
+    fn frame(&mut self, change: Change, object: &Arc<Stored>, view: Option<&View>) -> Bytes {
         let (framing, kind) = (self.framing, change.as_str());
-        match &mut self.form {
-            Form::Plain => match event {
-                Some(event) if present::served_as_stored(&self.resource) => {
-                    event.frame(change, object, framing)
-                }
-                _ => framing.frame(kind, &present::served_bytes(&self.resource, object)),
-            },
-            Form::Metadata { version } => {
-                framing.frame(kind, &present::partial_metadata(object, version, true))
-            }
+        let metadata_only = match &mut self.form {
+            Form::Plain => None,
+            Form::Metadata { version } => Some(*version),
+            // Each watcher's own: it tells ages, and the columns only once.
             Form::Table { version, include, columns_sent } => {
+                self.encoded.inc();
                 let mut table = present::table_head(&self.resource, version);
                 table["metadata"]["resourceVersion"] = object.revision.to_string().into();
                 let now = present::unix_now();
@@ -295,9 +247,19 @@ impl Watcher {
                 if std::mem::replace(columns_sent, true) {
                     table["columnDefinitions"] = Value::Null;
                 }
-                framing.frame(kind, &crate::stored::to_bytes(&table))
+                return framing.frame(kind, &crate::stored::to_bytes(&table));
             }
-        }
+        };
+        let make = || {
+            self.encoded.inc();
+            let bytes = match metadata_only {
+                None => present::served_bytes(&self.resource, object),
+                Some(version) => present::partial_metadata(object, version, true),
+            };
+            framing.frame(kind, &bytes)
+        };
+        let encoding = Encoding { framing, metadata_only };
+        view.map_or_else(make, |view| view.frame(change, encoding, make))
     }
 
     /// An object of the watched kind with nothing but the revision that everything before was delivered up to.
@@ -313,14 +275,20 @@ impl Watcher {
             _ => (self.resource.kind.as_str().into(), self.resource.api_version().into()),
         };
         let mut object = json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
+        if let (false, Some(object)) = (self.resource.custom, object.as_object_mut()) {
+            object.extend(unset::fields(&api_version, &kind));
+        }
         if let Form::Table { version, include, columns_sent } = &mut self.form {
             let mut table = present::table_head(&self.resource, version);
             table["metadata"]["resourceVersion"] = self.cursor.to_string().into();
             // The cells of an object that has nothing yet.
             let cells = self.resource.strategy.cells(&object, present::unix_now());
             if *include != IncludeObject::Object {
-                object["kind"] = "PartialObjectMetadata".into();
-                object["apiVersion"] = format!("meta.k8s.io/{version}").into();
+                object = json!({
+                    "kind": "PartialObjectMetadata",
+                    "apiVersion": format!("meta.k8s.io/{version}"),
+                    "metadata": object["metadata"],
+                });
             }
             table["rows"] = json!([{ "cells": cells, "object": object }]);
             if std::mem::replace(columns_sent, true) {
@@ -348,6 +316,9 @@ impl Watcher {
                     for event in &events {
                         self.take(event).await;
                         self.cursor = event.revision;
+                        if self.ended {
+                            break;
+                        }
                     }
                     self.cursor = self.cursor.max(complete);
                 }
@@ -379,32 +350,36 @@ impl Watcher {
         }
     }
 
-    /// The next chunk: one shared frame as it is, several put together.
-    fn chunk(&mut self) -> Option<Bytes> {
-        let first = self.ready.pop_front()?;
-        if self.ready.is_empty() || first.len() >= CHUNK_SIZE_MAX {
-            return Some(first);
-        }
-        let mut chunk = Vec::from(first);
-        while let Some(frame) = self.ready.front() {
-            if chunk.len() + frame.len() > CHUNK_SIZE_MAX {
-                break;
-            }
-            chunk.extend_from_slice(frame);
-            self.ready.pop_front();
-        }
-        Some(Bytes::from(chunk))
-    }
-
-    fn into_stream(self) -> impl futures::Stream<Item = Bytes> + Send {
+    /// The frames as they come, those together that are there at once.
+    fn into_frames(self) -> impl Stream<Item = VecDeque<Bytes>> + Send {
         futures::stream::unfold(self, |mut watcher| async move {
             if !watcher.advance().await {
                 return None;
             }
-            let chunk = watcher.chunk()?;
-            Some((chunk, watcher))
+            Some((std::mem::take(&mut watcher.ready), watcher))
         })
     }
+}
+
+/// Frames as chunks: one shared frame as it is, several put together.
+fn chunks(mut frames: VecDeque<Bytes>) -> impl Stream<Item = Bytes> + Send {
+    futures::stream::iter(std::iter::from_fn(move || next_chunk(&mut frames)))
+}
+
+fn next_chunk(frames: &mut VecDeque<Bytes>) -> Option<Bytes> {
+    let first = frames.pop_front()?;
+    if frames.is_empty() || first.len() >= CHUNK_SIZE_MAX {
+        return Some(first);
+    }
+    let mut chunk = Vec::from(first);
+    while let Some(frame) = frames.front() {
+        if chunk.len() + frame.len() > CHUNK_SIZE_MAX {
+            break;
+        }
+        chunk.extend_from_slice(frame);
+        frames.pop_front();
+    }
+    Some(Bytes::from(chunk))
 }
 
 /// Waits until the server ends; for ever once that was seen.

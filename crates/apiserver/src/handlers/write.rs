@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use api_meta::object::ObjectExt;
 use api_meta::patch::{self, PatchError};
 use api_meta::status::{Cause, Status};
 use http::{Response, StatusCode};
@@ -111,22 +110,17 @@ pub async fn update(context: &Context<'_>, body: Inbound) -> Result<Response<Bod
     answer(context, &options, written, accepted).await
 }
 
-/// `/finalize` replaces `spec.finalizers`, labels and annotations, and nothing else.
-async fn finalized(context: &Context<'_>, body: Value) -> Result<Value, Status> {
+/// `/finalize` is an update that reaches `spec.finalizers`, and not the status.
+async fn finalized(context: &Context<'_>, mut body: Value) -> Result<Value, Status> {
     let info = context.info;
-    let current =
-        context.registry.get(&context.resource, &info.namespace, &info.name).await?.value();
-    let mut next = current;
-    next["spec"]["finalizers"] = match &body["spec"]["finalizers"] {
-        Value::Null => Value::Array(Vec::new()),
-        list => list.clone(),
-    };
-    for field in ["labels", "annotations", "resourceVersion"] {
-        if let Some(value) = body["metadata"].get(field) {
-            next.set_meta(field, value.clone());
+    let current = context.registry.get(&context.resource, &info.namespace, &info.name).await?;
+    if let Some(body) = body.as_object_mut() {
+        body.remove("status");
+        if let Some(status) = current.value().get_mut("status") {
+            body.insert("status".to_owned(), status.take());
         }
     }
-    Ok(next)
+    Ok(body)
 }
 
 pub async fn patch(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
@@ -151,7 +145,13 @@ pub async fn patch(context: &Context<'_>, body: Inbound) -> Result<Response<Body
         if new.is_object() && new["metadata"].is_object() {
             return Ok(new);
         }
-        let cause = Cause::invalid("patch", &new, "the result is not an object");
+        let cause = match decode::unfit(&new) {
+            Some(problem) => {
+                let problem = format!("couldn't get version/kind; json parse error: {problem}");
+                Cause::invalid("patch", &new.to_string().into(), &problem)
+            }
+            None => Cause::invalid("patch", &new, "the result is not an object"),
+        };
         Err(Status::invalid("", "", "", vec![cause]))
     };
     let target = target(context);

@@ -122,7 +122,7 @@ pub fn builtin_schema(group: &str, version: &str, kind: &str) -> Option<&'static
     builtin(group, version, kind).map(Builtin::schema)
 }
 
-static BUILTINS: [Builtin; 68] = [
+static BUILTINS: [Builtin; 70] = [
     Builtin::of::<core::v1::Binding>(),
     Builtin::of::<core::v1::ComponentStatus>(),
     Builtin::of::<core::v1::ConfigMap>(),
@@ -170,6 +170,8 @@ static BUILTINS: [Builtin; 68] = [
     Builtin::of::<policy::v1::Eviction>(),
     Builtin::of::<policy::v1::PodDisruptionBudget>(),
     Builtin::of::<discovery::v1::EndpointSlice>(),
+    Builtin::of::<admissionregistration::v1::MutatingAdmissionPolicy>(),
+    Builtin::of::<admissionregistration::v1::MutatingAdmissionPolicyBinding>(),
     Builtin::of::<admissionregistration::v1::MutatingWebhookConfiguration>(),
     Builtin::of::<admissionregistration::v1::ValidatingAdmissionPolicy>(),
     Builtin::of::<admissionregistration::v1::ValidatingAdmissionPolicyBinding>(),

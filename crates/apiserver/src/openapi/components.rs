@@ -241,7 +241,7 @@ fn list(resource: &Resource, item: &str) -> Value {
 
 /// Says by which fields objects may be selected.
 fn mark_selectable(resource: &Resource, schema: &mut Value) {
-    let fields = resource.selectable_fields.iter().filter(|_| resource.custom);
+    let fields = resource.selectable_fields.iter().filter(|field| resource.custom && field.offered);
     let fields: Vec<Value> = fields.map(|field| json!({"fieldPath": field.label})).collect();
     if !fields.is_empty() {
         schema["x-kubernetes-selectable-fields"] = fields.into();

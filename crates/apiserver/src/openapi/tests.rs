@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{OpenApi, builtin_schema};
+use super::{Encoding, OpenApi, builtin_schema};
 use crate::aggregation::Table;
 use crate::catalog::Catalog;
 use crate::custom::{definition_resource, desired_status, resources_of};
@@ -71,8 +71,8 @@ fn catalog() -> Catalog {
 }
 
 fn v3(path: &str) -> Value {
-    let document = OpenApi::new("v1.36.3").v3(&catalog(), path).unwrap();
-    serde_json::from_slice(&document.json()).unwrap()
+    let document = OpenApi::new("v1.36.3").v3(&catalog(), path, Encoding::Json).unwrap();
+    serde_json::from_slice(&document.plain()).unwrap()
 }
 
 #[test]
@@ -95,13 +95,13 @@ fn the_index_leads_to_every_document_by_its_hash() {
     ];
     assert_eq!(paths, expected);
     for path in paths {
-        let document = openapi.v3(&catalog(), path).unwrap();
+        let document = openapi.v3(&catalog(), path, Encoding::Json).unwrap();
         let url = format!("/openapi/v3/{path}?hash={}", document.hash);
         assert_eq!(index["paths"][path]["serverRelativeURL"], url);
         assert_eq!(document.hash.len(), 128);
     }
-    assert!(openapi.v3(&catalog(), "apis/nosuch/v1").is_none());
-    assert!(openapi.v3(&catalog(), "").is_none());
+    assert!(openapi.v3(&catalog(), "apis/nosuch/v1", Encoding::Json).is_none());
+    assert!(openapi.v3(&catalog(), "", Encoding::Json).is_none());
 }
 
 #[test]
@@ -151,8 +151,8 @@ fn every_reference_of_a_document_leads_somewhere() {
             _ => {}
         }
     }
-    let v2 = OpenApi::new("v1.36.3").v2(&catalog(), &Table::default());
-    let v2: Value = serde_json::from_slice(&v2.json()).unwrap();
+    let v2 = OpenApi::new("v1.36.3").v2(&catalog(), &Table::default(), Encoding::Json);
+    let v2: Value = serde_json::from_slice(&v2.plain()).unwrap();
     let documents = [
         (v3("api/v1"), "/components/schemas/"),
         (v3("apis/apiextensions.k8s.io/v1"), "/components/schemas/"),
@@ -211,8 +211,8 @@ fn custom_types_are_published_with_metadata() {
     assert_eq!(foo["properties"]["metadata"]["allOf"][0]["$ref"], reference);
     // v3 keeps what v2 has no words for.
     assert_eq!(foo["properties"]["spec"]["properties"]["n"]["nullable"], true);
-    let v2 = OpenApi::new("v1.36.3").v2(&catalog(), &Table::default());
-    let v2: Value = serde_json::from_slice(&v2.json()).unwrap();
+    let v2 = OpenApi::new("v1.36.3").v2(&catalog(), &Table::default(), Encoding::Json);
+    let v2: Value = serde_json::from_slice(&v2.plain()).unwrap();
     let foo = &v2["definitions"]["org.ex.v1.Foo"];
     let spec = &foo["properties"]["spec"]["properties"];
     // Whoever checks a null or any field against a type would refuse it.
@@ -234,13 +234,16 @@ fn custom_types_are_published_with_metadata() {
 #[test]
 fn kept_documents_are_bounded() {
     let mut openapi = OpenApi::new("v1.36.3");
-    let first = openapi.v3(&catalog(), "apis/ex.org/v1").unwrap();
-    let again = openapi.v3(&catalog(), "apis/ex.org/v1").unwrap();
+    let first = openapi.v3(&catalog(), "apis/ex.org/v1", Encoding::Json).unwrap();
+    let again = openapi.v3(&catalog(), "apis/ex.org/v1", Encoding::Json).unwrap();
     assert!(Arc::ptr_eq(&first, &again));
+    let protobuf = openapi.v3(&catalog(), "apis/ex.org/v1", Encoding::Protobuf).unwrap();
+    assert_eq!(protobuf.hash, first.hash);
+    assert_ne!(protobuf.plain(), first.plain());
     openapi.kept_bytes_max = first.gzipped().len() * 5 / 2;
     for note in ["one", "two", "three", "four"] {
         let schema = json!({"type": "object", "description": note});
-        openapi.v3(&catalog().with(foo(schema)), "apis/ex.org/v1").unwrap();
+        openapi.v3(&catalog().with(foo(schema)), "apis/ex.org/v1", Encoding::Json).unwrap();
     }
     let kept = openapi.kept.lock();
     let size: usize = kept.iter().map(|document| document.gzipped.len()).sum();

@@ -17,6 +17,25 @@ pub struct ContinueToken {
     pub revision: Option<Revision>,
     /// The key to go on from, relative to the list's prefix. Never empty, and never leads out of it.
     pub start: String,
+    pub left: Option<Left>,
+}
+
+/// How many objects a list has left in its snapshot, so that they need not be counted for each page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    /// The prefix of the list. The token goes on in other lists as well, where the number says nothing.
+    of: String,
+    number: u64,
+}
+
+impl Left {
+    pub fn new(prefix: &str, number: u64) -> Self {
+        Self { of: prefix.to_owned(), number }
+    }
+    /// The number, if it is that of the list with this prefix.
+    pub fn of(&self, prefix: &str) -> Option<u64> {
+        (self.of == prefix).then_some(self.number)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -24,6 +43,8 @@ struct Encoded {
     v: String,
     rv: i64,
     start: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left: Option<Left>,
 }
 
 impl ContinueToken {
@@ -33,6 +54,7 @@ impl ContinueToken {
             v: VERSION.to_owned(),
             rv: revision.unwrap_or(NEWEST),
             start: self.start.clone(),
+            left: self.left.clone(),
         };
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).expect("plain strings serialise"))
     }
@@ -62,6 +84,6 @@ impl ContinueToken {
             }
             revision => Some(u64::try_from(revision).map_err(|_| bad("negative revision"))?),
         };
-        Ok(Self { revision, start: token.start })
+        Ok(Self { revision, start: token.start, left: token.left })
     }
 }

@@ -6,9 +6,11 @@ use std::time::Duration;
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use bytes::Bytes;
+use futures::FutureExt;
 use serde_json::Value;
 
 use super::write::{bring_to_version, new_uid};
+use crate::cache::View;
 use crate::custom::conversion::Conversion;
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -86,8 +88,26 @@ impl Registry {
         if resource.strategy.conversion().is_none() {
             return Ok(object);
         }
-        let mut served = self.serve(resource, vec![object]).await?;
+        // Every watch would keep room for a call that few make, for as long as it lasts.
+        let mut served = Box::pin(self.serve(resource, vec![object])).await?;
         Ok(served.remove(0))
+    }
+
+    /// [`Registry::serve`] of what an event shows: a webhook is asked once for all who watch.
+    ///
+    /// # Errors
+    /// As [`Registry::convert`].
+    pub(crate) async fn serve_view(
+        self: &Arc<Self>,
+        resource: &Arc<Resource>,
+        view: &View,
+    ) -> Result<Arc<Stored>, Status> {
+        if resource.strategy.conversion().is_none() {
+            return Ok(view.stored().clone());
+        }
+        let (registry, resource) = (self.clone(), resource.clone());
+        let convert = |stored| async move { registry.serve_one(&resource, stored).await }.boxed();
+        view.served(convert).await
     }
 
     /// The tree of a stored object as this resource serves it.
@@ -117,7 +137,10 @@ impl Registry {
     }
 
     /// Has a webhook bring those objects into the version `wanted` that are in another one.
-    async fn convert_by(
+    ///
+    /// # Errors
+    /// The webhook failed, or what it answered is no conversion of them.
+    pub(super) async fn convert_by(
         &self,
         conversion: &Conversion,
         wanted: &str,

@@ -1,6 +1,5 @@
 //! Reading: one object, lists in all their consistency modes, and pages.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use api_meta::fields::FieldSelector;
@@ -8,7 +7,7 @@ use api_meta::labels::LabelSelector;
 use api_meta::status::Status;
 use storage::{RangeRequest, Revision, prefix_end};
 
-use crate::registry::{ContinueToken, Registry, decode, storage_failed};
+use crate::registry::{ContinueToken, Left, Registry, decode, storage_failed};
 use crate::resource::{Backend, Resource};
 use crate::stored::Stored;
 
@@ -102,7 +101,8 @@ impl Registry {
         let reached = self.settle(query.version).await?;
         match query.version {
             Version::Exact(wanted) if wanted < reached => {
-                self.list_at(resource, query, wanted, None).await
+                let from = key_prefix(resource, &query.namespace)?;
+                self.list_at(resource, query, wanted, &from, None).await
             }
             _ => self.list_cached(resource, query, ""),
         }
@@ -114,16 +114,17 @@ impl Registry {
         query: &ListQuery,
         token: &str,
     ) -> Result<List, Status> {
-        let ContinueToken { revision, start } = ContinueToken::decode(token)?;
+        let ContinueToken { revision, start, left } = ContinueToken::decode(token)?;
         let prefix = key_prefix(resource, &query.namespace)?;
         let from = format!("{prefix}{}", start.trim_start_matches('/'));
+        let left = left.and_then(|left| left.of(&prefix));
         match revision {
             None => {
                 self.fresh().await?;
                 self.list_cached(resource, query, &from)
             }
             Some(revision) => {
-                let page = self.list_at(resource, query, revision, Some(&from)).await;
+                let page = self.list_at(resource, query, revision, &from, left).await;
                 page.map_err(|status| {
                     if status.code != 410 {
                         return status;
@@ -137,8 +138,8 @@ impl Registry {
                          list - objects that were created, modified, or deleted between the time \
                          the first chunk was returned and now may show up in the list.",
                     );
-                    status.continue_token =
-                        Some(ContinueToken { revision: None, start: start.clone() }.encode());
+                    let way_on = ContinueToken { revision: None, start, left: None };
+                    status.continue_token = Some(way_on.encode());
                     status
                 })
             }
@@ -154,38 +155,48 @@ impl Registry {
     ) -> Result<List, Status> {
         let cache = self.cache(resource)?;
         let prefix = key_prefix(resource, &query.namespace)?;
-        let limit = query.limit.unwrap_or(usize::MAX);
-        let plain = query.selects_all();
-        let mut items = Vec::new();
-        let mut more = 0_u64;
         // Progress is published after its changes were applied, so no change of this cache lies between it and the
         // newest change seen: the larger of the two is exactly the state listed.
         let complete = *self.progress.borrow();
-        let newest = cache.collect(&prefix, from, |object| {
-            if !plain && !selected(resource, query, object) {
-                return ControlFlow::Continue(());
-            }
-            if items.len() < limit {
-                items.push(object.clone());
-                return ControlFlow::Continue(());
-            }
-            more += 1;
-            if plain { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        Ok(page(items, complete.max(newest), more, plain, &prefix))
+        let objects = cache.read();
+        let left = from.is_empty().then(|| objects.count(&query.namespace) as u64);
+        let (items, more) = take_page(resource, query, objects.walk(&prefix, from), left);
+        Ok(page(query, items, complete.max(objects.newest()), more, &prefix))
     }
 
-    /// From storage at an earlier revision.
+    /// As it was at `revision`, from the key `from` on, after which the snapshot has `left` objects
+    /// if that is known.
     async fn list_at(
         &self,
         resource: &Resource,
         query: &ListQuery,
         revision: Revision,
-        from: Option<&str>,
+        from: &str,
+        left: Option<u64>,
+    ) -> Result<List, Status> {
+        let prefix = key_prefix(resource, &query.namespace)?;
+        if *self.progress.borrow() >= revision {
+            let cache = self.cache(resource)?;
+            let objects = cache.read();
+            if let Some(then) = objects.walk_at(revision, &prefix, from) {
+                let (items, more) = take_page(resource, query, then, left);
+                return Ok(page(query, items, revision, more, &prefix));
+            }
+        }
+        self.list_stored(resource, query, revision, from).await
+    }
+
+    /// From storage at an earlier revision.
+    async fn list_stored(
+        &self,
+        resource: &Resource,
+        query: &ListQuery,
+        revision: Revision,
+        from: &str,
     ) -> Result<List, Status> {
         let prefix = key_prefix(resource, &query.namespace)?;
         let mut request = RangeRequest {
-            start: from.unwrap_or(&prefix).to_owned(),
+            start: from.to_owned(),
             end: prefix_end(&prefix),
             limit: query.limit,
             at: Some(revision),
@@ -212,18 +223,51 @@ impl Registry {
             let more = range.remaining + if items.len() == limit { left as u64 } else { 0 };
             match last {
                 Some(last) if items.len() < limit && more > 0 => request.start = last + "\0",
-                _ => return Ok(page(items, revision, more, query.selects_all(), &prefix)),
+                _ => return Ok(page(query, items, revision, more, &prefix)),
             }
         }
     }
 }
 
-fn page(items: Vec<Arc<Stored>>, revision: Revision, more: u64, plain: bool, prefix: &str) -> List {
+/// The objects of one page, and how many come after them. With a selector, which makes nobody tell
+/// their number, it is one or none.
+fn take_page<'o>(
+    resource: &Resource,
+    query: &ListQuery,
+    objects: impl Iterator<Item = &'o Arc<Stored>>,
+    left: Option<u64>,
+) -> (Vec<Arc<Stored>>, u64) {
+    let limit = query.limit.unwrap_or(usize::MAX);
+    if !query.selects_all() {
+        let mut selected = objects.filter(|object| selected(resource, query, object));
+        let items = selected.by_ref().take(limit).cloned().collect();
+        return (items, u64::from(selected.next().is_some()));
+    }
+    let mut objects = objects;
+    let items: Vec<_> = objects.by_ref().take(limit).cloned().collect();
+    let more = match (objects.next(), left) {
+        (None, _) => 0,
+        // Whoever makes up a token is told what stands in it.
+        (Some(_), Some(left)) => left.saturating_sub(items.len() as u64).max(1),
+        (Some(_), None) => 1 + objects.count() as u64,
+    };
+    (items, more)
+}
+
+fn page(
+    query: &ListQuery,
+    items: Vec<Arc<Stored>>,
+    revision: Revision,
+    more: u64,
+    prefix: &str,
+) -> List {
+    let remaining = (more > 0 && query.selects_all()).then_some(more);
     let continue_token = (more > 0).then(|| {
         let last = items.last().map_or("", |object| &object.key[prefix.len()..]);
-        ContinueToken { revision: Some(revision), start: format!("{last}\0") }.encode()
+        let (revision, start) = (Some(revision), format!("{last}\0"));
+        let left = remaining.map(|number| Left::new(prefix, number));
+        ContinueToken { revision, start, left }.encode()
     });
-    let remaining = (more > 0 && plain).then_some(more);
     List { items, revision, continue_token, remaining }
 }
 

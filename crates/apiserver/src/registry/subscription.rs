@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use api_meta::status::Status;
+use bytes::Bytes;
 use storage::Revision;
 use tokio::sync::watch;
 
 use crate::cache::{Cache, CacheEvent, Since};
+use crate::handlers::served_bytes;
 use crate::registry::Registry;
 use crate::resource::{Backend, Resource};
 use crate::stored::Stored;
@@ -56,6 +59,19 @@ impl Registry {
     pub fn subscribe(self: &Arc<Self>, resource: &Arc<Resource>) -> Subscription {
         Subscription { registry: self.clone(), resource: resource.clone(), follow: None }
     }
+
+    /// As [`Registry::subscribe`], of the resource with these names.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn subscribe_to(
+        self: &Arc<Self>,
+        group: &str,
+        plural: &str,
+    ) -> Result<Subscription, Status> {
+        let resource = self.find(group, plural).ok_or_else(Status::unknown_resource)?;
+        Ok(self.subscribe(&resource))
+    }
 }
 
 impl Subscription {
@@ -77,6 +93,12 @@ impl Subscription {
                 Since::Gone | Since::Closed => self.follow = None,
             }
         }
+    }
+
+    /// The JSON of an object as the resource serves it; `None` when that takes a webhook.
+    pub fn served(&self, object: &Stored) -> Option<Bytes> {
+        let converts = self.resource.strategy.conversion().is_some();
+        (!converts).then(|| served_bytes(&self.resource, object))
     }
 
     fn reset(&mut self) -> Option<Update> {

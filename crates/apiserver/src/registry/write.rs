@@ -6,9 +6,11 @@ mod duplicates;
 mod ownership;
 pub(crate) mod scale;
 mod update;
+mod wish;
 
 use std::sync::Arc;
 
+use api_meta::decode::{DEPTH_MAX, TOO_DEEP, object_depth};
 use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
 use serde_json::Value;
@@ -17,6 +19,7 @@ use storage::{Expect, KeyValue, StorageError};
 pub(crate) use create::new_uid;
 pub use delete::{DeleteOptions, Deleted, Propagation};
 use ownership::Owners;
+pub(crate) use ownership::merge_schema;
 
 use crate::attributes::{GROUP_MASTERS, UserInfo};
 use crate::audit::Sink;
@@ -218,13 +221,19 @@ fn check_namespace(target: &Target<'_>, object: &mut Value) -> Result<(), Status
     Ok(())
 }
 
+/// Why an object could not be read again, once it is stored.
+pub(crate) fn depth_problem(object: &Value) -> Option<String> {
+    (object_depth(object) > DEPTH_MAX).then(|| TOO_DEEP.to_owned())
+}
+
 /// Refuses what does not fit the kind's type.
 fn check_decodable(
     resource: &Resource,
     object: &Value,
     options: &WriteOptions,
 ) -> Result<(), Status> {
-    let Some(problem) = resource.strategy.decode_problem(object) else { return Ok(()) };
+    let problem = depth_problem(object).or_else(|| resource.strategy.decode_problem(object));
+    let Some(problem) = problem else { return Ok(()) };
     if options.is_patch {
         let shown = Value::String(object.to_string());
         let cause = Cause::invalid("patch", &shown, &problem);

@@ -7,8 +7,9 @@ use std::time::Instant;
 use api_meta::status::Status;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use http::{HeaderName, HeaderValue, Response, request};
+use http::{HeaderName, HeaderValue, Response, StatusCode, request};
 use http_body_util::BodyExt;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::attributes::UserInfo;
@@ -50,6 +51,11 @@ pub struct Exchange {
     goes_on: Option<u16>,
     ended: bool,
 }
+
+/// Put into the extensions of an answer that switches protocols, and kept by what speaks the other
+/// one: the exchange goes on until that drops its half.
+#[derive(Clone, Default)]
+pub struct Lasting(Arc<Mutex<Option<Exchange>>>);
 
 impl Exchange {
     pub fn begin(parts: &request::Parts, metrics: &Arc<Metrics>, catalog: &Catalog) -> Self {
@@ -133,7 +139,9 @@ impl Exchange {
         let response = answer.unwrap_or_else(|status| respond::refusal(self.form, &status));
         let response = self.marked(response);
         let code = response.status().as_u16();
-        if is_long_running(&self.info) && response.status().is_success() {
+        let goes_on =
+            response.status().is_success() || response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        if is_long_running(&self.info) && goes_on {
             return self.go_on(response, code);
         }
         self.counted = None;
@@ -160,12 +168,16 @@ impl Exchange {
         response
     }
 
-    /// An answer whose end is not now: the exchange ends with its body.
-    fn go_on(mut self, response: Response<Body>, code: u16) -> Response<Body> {
+    /// An answer whose end is not now: the exchange ends with its body, or with what follows it.
+    fn go_on(mut self, mut response: Response<Body>, code: u16) -> Response<Body> {
         self.counted = Some(self.metrics.long_running(&self.labels));
         self.goes_on = Some(code);
         if let Some(record) = &mut self.record {
             record.started(code);
+        }
+        if let Some(Lasting(lasting)) = response.extensions_mut().remove() {
+            *lasting.lock() = Some(self);
+            return response;
         }
         response.map(|body| Ending::new(body, self).boxed_unsync())
     }

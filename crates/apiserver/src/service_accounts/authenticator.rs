@@ -6,9 +6,11 @@ use std::sync::Arc;
 use api_meta::object::ObjectExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
+use tokio::sync::mpsc;
 
 use super::claims::{Bound, Claims};
 use super::keys::{TokenError, VerifyKeys};
+use super::tracking::{self, Use};
 use super::{CoreObjects, groups, legacy, user_name};
 use crate::attributes::{InvalidCredential, UserInfo};
 use crate::authentication::certificates::CREDENTIAL_ID;
@@ -19,13 +21,21 @@ pub struct ServiceAccountTokens {
     issuer: String,
     keys: VerifyKeys,
     objects: Arc<dyn CoreObjects>,
+    uses: Option<mpsc::Sender<Use>>,
 }
 
 impl ServiceAccountTokens {
     /// Accepts tokens of `issuer` signed by one of `keys`, while the account and what the token is
     /// bound to are found in `objects`.
     pub fn new(issuer: &str, keys: VerifyKeys, objects: Arc<dyn CoreObjects>) -> Self {
-        Self { issuer: issuer.to_owned(), keys, objects }
+        Self { issuer: issuer.to_owned(), keys, objects, uses: None }
+    }
+
+    /// Tells `uses` which tokens of Secrets are used.
+    #[must_use]
+    pub fn telling(mut self, uses: mpsc::Sender<Use>) -> Self {
+        self.uses = Some(uses);
+        self
     }
 
     /// Whose a token is at `now` (unix seconds).
@@ -45,7 +55,10 @@ impl ServiceAccountTokens {
         };
         let issuer = claims["iss"].as_str().unwrap_or_default();
         if issuer == legacy::ISSUER {
-            let user = legacy::identify(&*self.objects, &claims, token).await?;
+            let (user, secret) = legacy::identify(&*self.objects, &claims, token).await?;
+            if let Some(uses) = &self.uses {
+                tracking::tell(uses, &secret, now);
+            }
             return Ok(Some(TokenUser { user, audiences: audiences.to_vec() }));
         }
         if issuer != self.issuer {

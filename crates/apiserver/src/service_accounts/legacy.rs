@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use subtle::ConstantTimeEq as _;
 
 use super::keys::SigningKey;
-use super::{CoreObjects, groups, user_name};
+use super::{CoreObjects, groups, tracking, user_name};
 use crate::attributes::{InvalidCredential, UserInfo};
 use crate::registry::{DeleteOptions, ListQuery, Registry, Target, Update, WriteOptions};
 use crate::stored::Stored;
@@ -85,12 +85,12 @@ pub fn wanted_change(
     if wanted == *secret { Change::None } else { Change::Update(wanted) }
 }
 
-/// Whose a token is that says these claims.
+/// Whose a token is that says these claims, and the Secret that holds it.
 pub(super) async fn identify(
     objects: &dyn CoreObjects,
     claims: &Value,
     token: &str,
-) -> Result<UserInfo, InvalidCredential> {
+) -> Result<(UserInfo, Value), InvalidCredential> {
     let text = |field: &str| match claims[field].as_str() {
         Some(text) if !text.is_empty() => Ok(text),
         _ => Err(InvalidCredential),
@@ -106,15 +106,17 @@ pub(super) async fn identify(
     let same = bool::from(held.ct_eq(token.as_bytes()));
     let account = objects.get("serviceaccounts", namespace, name).await.ok_or(InvalidCredential)?;
     let gone = secret.is_terminating() || account.is_terminating();
-    if !same || gone || secret["type"] != SECRET_TYPE || account.uid() != uid {
+    let marked = secret.label(tracking::INVALID_SINCE).is_some_and(|since| !since.is_empty());
+    if !same || gone || marked || secret["type"] != SECRET_TYPE || account.uid() != uid {
         return Err(InvalidCredential);
     }
-    Ok(UserInfo {
+    let user = UserInfo {
         name: user_name(namespace, name),
         uid: uid.to_owned(),
         groups: groups(namespace).to_vec(),
         ..UserInfo::default()
-    })
+    };
+    Ok((user, secret))
 }
 
 /// Keeps these Secrets as [`wanted_change`] wants them, until the resources are served no more.

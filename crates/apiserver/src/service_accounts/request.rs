@@ -107,7 +107,7 @@ impl TokenRequests {
             ("v1", "Secret") => ("secrets", kubernetes.namespace.clone()),
             ("v1", "Node") => ("nodes", String::new()),
             _ => {
-                let (group, version) = version.split_once('/').unwrap_or(("", version));
+                let (group, version) = api_meta::object::group_version(version);
                 return Err(Status::bad_request(format!(
                     "cannot bind token to object of type {group}/{version}, Kind={kind}"
                 )));

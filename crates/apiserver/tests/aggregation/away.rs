@@ -67,7 +67,7 @@ pub async fn compare(own: &Own, real: &Real) {
     }
     for (group, _, _, reason) in cases {
         let path = format!("{SERVICES}/v1.{group}.example");
-        wait::state(reason, async || {
+        wait::until(reason, async || {
             let told = |object: Value| {
                 let mut condition = object["status"]["conditions"][0].clone();
                 if let Some(condition) = condition.as_object_mut() {

@@ -1,6 +1,7 @@
 //! This API server, in the process and behind TLS for programs.
 
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -124,8 +125,8 @@ impl Own {
         answer
     }
 
-    /// What an unmodified kubectl prints, successful or not.
-    pub async fn kubectl(&self, arguments: &[&str]) -> String {
+    /// A kubeconfig for programs.
+    pub fn kubeconfig(&self) -> PathBuf {
         let file = self.folder.path().join("kubeconfig");
         let ca = self.folder.path().join("ca.pem");
         std::fs::write(&ca, &self.ca_pem).unwrap();
@@ -137,8 +138,16 @@ impl Own {
             "contexts": [{"name": "own", "context": {"cluster": "own", "user": "own"}}],
         });
         std::fs::write(&file, config.to_string()).unwrap();
+        file
+    }
+
+    /// What an unmodified kubectl prints, successful or not.
+    pub async fn kubectl(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(Binaries::locate().path(Program::Kubectl).unwrap());
-        command.args(arguments).env("KUBECONFIG", &file).env("HOME", self.folder.path());
+        command
+            .args(arguments)
+            .env("KUBECONFIG", self.kubeconfig())
+            .env("HOME", self.folder.path());
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         text(&output.stdout) + &text(&output.stderr)

@@ -1,5 +1,7 @@
 //! A real kube-apiserver: the server behind, and an aggregator to compare with.
 
+use std::path::PathBuf;
+
 use apiserver::aggregation::FrontProxy;
 use http::{Method, Request};
 use http_body_util::BodyExt;
@@ -41,6 +43,10 @@ impl Real {
             certificate_pem: read("front-proxy.pem"),
             key_pem: read("front-proxy.key"),
         }
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.cluster.kubeconfig_path()
     }
 
     pub fn port(&self) -> u16 {

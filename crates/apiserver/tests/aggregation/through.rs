@@ -1,10 +1,12 @@
 //! A server that is there, as clients see it through this one.
 
+use std::process::Command;
 use std::sync::Arc;
 
 use apiserver::UserInfo;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use testbed::{Binaries, Program};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -31,6 +33,7 @@ pub async fn run(own: &Own, real: &Real) -> &'static str {
     .await;
     documents(own).await;
     kubectl(own, real).await;
+    schemas_in_protobuf(own, real).await;
     identity(own, real).await;
     watches(own).await;
     let namespace = json!({"metadata": {"name": "held"}});
@@ -86,6 +89,22 @@ async fn kubectl(own: &Own, real: &Real) {
     assert!(own.kubectl(&["get", "gadgets"]).await.contains("one"));
     let told = own.kubectl(&["explain", "gadget.spec.size"]).await;
     assert!(told.contains("How large it is."), "{told}");
+}
+
+/// A Go client reads the schemas of both servers in protobuf and in JSON, and they say the same. Those
+/// of this server have a part of the other's.
+async fn schemas_in_protobuf(own: &Own, real: &Real) {
+    for kubeconfig in [real.kubeconfig(), own.kubeconfig()] {
+        let mut command = Command::new(Binaries::locate().path(Program::GoClient).unwrap());
+        command.arg("openapi").arg(kubeconfig);
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let done: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("ok ")).collect();
+        let complained = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(done, ["version 2", "version 3"], "{said}\n{complained}");
+    }
+    let index = own.get("/openapi/v3").await;
+    assert!(index["paths"][format!("apis/{GROUP}/v1")].is_object(), "it was among what was read");
 }
 
 /// It decides by the user that this server tells it: here everybody may list, there only Alice.

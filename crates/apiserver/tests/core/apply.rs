@@ -161,6 +161,27 @@ async fn an_apply_says_who_applies_and_fits_its_place() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_decoded_is_told_before_names_and_versions_are_looked_at() {
+    let world = World::start().await;
+    let path = "/api/v1/namespaces/default/limitranges/a";
+    let mut config = json!({
+        "apiVersion": "v1", "kind": "LimitRange",
+        "metadata": {"name": "other", "resourceVersion": "1"},
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "1e3m"}}]},
+    });
+    let (code, refused) = world.apply(path, "fieldManager=m", &config).await;
+    assert_eq!(code, 500);
+    assert_eq!(
+        refused["message"],
+        "failed to convert new object (/other; /v1, Kind=LimitRange) to proper version: unable to \
+         convert unstructured object to /v1, Kind=LimitRange: quantities must match the regular \
+         expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    );
+    config["spec"]["limits"][0]["max"]["cpu"] = "1".into();
+    assert_eq!(world.apply(path, "fieldManager=m", &config).await.0, 400);
+}
+
+#[tokio::test]
 async fn updates_take_what_they_change_and_a_body_can_begin_anew() {
     let world = World::start().await;
     let path = format!("{MAPS}/a");

@@ -23,7 +23,7 @@ use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 use crate::{MastersOnly, Nobody, reason};
 
 /// Everything here is local; longer is broken.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct World {
     pub server: ApiServer,
@@ -57,11 +57,11 @@ impl World {
         kube::Client::new(self.server.as_user(admin), "default")
     }
 
-    fn definitions(&self) -> Api<CustomResourceDefinition> {
+    pub fn definitions(&self) -> Api<CustomResourceDefinition> {
         Api::all(self.client())
     }
 
-    fn foos(&self) -> Api<DynamicObject> {
+    pub fn foos(&self) -> Api<DynamicObject> {
         self.foos_in("v1")
     }
 
@@ -142,7 +142,7 @@ pub fn definition() -> Value {
     })
 }
 
-fn foo(name: &str, spec: Value) -> DynamicObject {
+pub fn foo(name: &str, spec: Value) -> DynamicObject {
     serde_json::from_value(json!({
         "apiVersion": "ex.org/v1", "kind": "Foo", "metadata": {"name": name}, "spec": spec,
     }))
@@ -177,6 +177,20 @@ async fn instances_are_defaulted_pruned_validated_and_have_a_status_of_their_own
 }
 
 #[tokio::test]
+async fn a_status_that_fits_no_schema_is_not_stored_and_takes_the_owners_of_fields_away() {
+    let world = World::start().await;
+    world.define(&definition()).await;
+    let foos = world.foos();
+    let created =
+        foos.create(&PostParams::default(), &foo("a", json!({"req": "abc"}))).await.unwrap();
+    assert!(created.metadata.managed_fields.is_some());
+    let patch = Patch::Merge(json!({"spec": {"num": 4}, "status": []}));
+    let patched = foos.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    assert_eq!(patched.data, json!({"spec": {"req": "abc", "num": 4}}));
+    assert_eq!(patched.metadata.managed_fields, None);
+}
+
+#[tokio::test]
 async fn strict_clients_are_told_about_unknown_fields_and_others_are_warned() {
     let world = World::start().await;
     world.define(&definition()).await;
@@ -202,6 +216,32 @@ async fn strict_clients_are_told_about_unknown_fields_and_others_are_warned() {
         "299 - \"unknown field \\\"spec.zip\\\"\"",
     ];
     assert_eq!(warnings, expected);
+}
+
+#[tokio::test]
+async fn nulls_count_as_absent_but_in_a_new_object_that_is_applied() {
+    let world = World::start().await;
+    world.define(&definition()).await;
+    let body = json!({"apiVersion": "ex.org/v1", "kind": "Foo", "metadata": {"name": "a"},
+        "spec": {"req": "a", "num": null, "replicas": null}});
+    let apply = async || {
+        let patch = Request::patch("/apis/ex.org/v1/foos/a?fieldManager=m&force=true")
+            .header("content-type", "application/apply-patch+yaml");
+        world.raw(patch, body.clone()).await
+    };
+    let refused = apply().await;
+    assert_eq!(refused.status(), 422);
+    assert_eq!(
+        refused.body()["message"],
+        "Foo.ex.org \"a\" is invalid: spec.replicas: Invalid value: \"null\": spec.replicas in body \
+         must be of type integer: \"null\""
+    );
+    let created = world.raw(Request::post("/apis/ex.org/v1/foos"), body.clone()).await;
+    assert_eq!(created.status(), 201);
+    assert_eq!(created.body()["spec"], json!({"req": "a", "num": 3}));
+    let applied = apply().await;
+    assert_eq!(applied.status(), 200);
+    assert_eq!(applied.body()["spec"], json!({"req": "a", "num": 3}));
 }
 
 #[tokio::test]
@@ -240,6 +280,44 @@ async fn tables_selectors_scale_and_other_versions_work() {
     assert_eq!(beta.body()["apiVersion"], "ex.org/v1beta1");
     let warning = "299 - \"ex.org/v1beta1 Foo is deprecated; use ex.org/v1 Foo\"";
     assert_eq!(beta.headers()["warning"], warning);
+}
+
+#[tokio::test]
+async fn each_version_has_selectable_fields_of_its_own() {
+    let world = World::start().await;
+    let text = json!({"type": "string"});
+    let spec = json!({"type": "object", "properties": {"req": text, "nd": text}});
+    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    let version = |name: &str, fields: &[&str]| {
+        let fields: Vec<Value> = fields.iter().map(|path| json!({"jsonPath": path})).collect();
+        json!({"name": name, "served": true, "storage": name == "v1", "schema": schema,
+            "selectableFields": fields})
+    };
+    let mut crd = definition();
+    crd["spec"]["versions"] =
+        json!([version("v1", &[".spec.req"]), version("v1beta1", &[".spec.nd", ".spec.req"])]);
+    world.define(&crd).await;
+    for (name, req, nd) in [("a", "x", "y"), ("b", "y", "x")] {
+        let made = foo(name, json!({"req": req, "nd": nd}));
+        world.foos().create(&PostParams::default(), &made).await.unwrap();
+    }
+    let select = async |version: &str, selector: &str| {
+        world.get(&format!("/apis/ex.org/{version}/foos?fieldSelector={selector}")).await
+    };
+    for (version, selector, wanted) in [
+        ("v1", "spec.req%3Dx", "a"),
+        ("v1beta1", "spec.req%3Dx", "a"),
+        ("v1beta1", "spec.nd%3Dx", "b"),
+        ("v1beta1", "spec.nd%3Dy,spec.req%3Dx", "a"),
+    ] {
+        let list = select(version, selector).await;
+        let items = list.body()["items"].as_array().unwrap().clone();
+        let names: Vec<&Value> = items.iter().map(|item| &item["metadata"]["name"]).collect();
+        assert_eq!(names, [wanted], "{version} {selector}");
+    }
+    let refused = select("v1", "spec.nd%3Dx").await;
+    assert_eq!(refused.status(), 400);
+    assert_eq!(refused.body()["message"], "field label not supported: spec.nd");
 }
 
 #[tokio::test]

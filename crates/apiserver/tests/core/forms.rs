@@ -109,3 +109,21 @@ async fn keys_that_stand_twice_in_yaml_are_told_by_their_lines() {
     let text = "error strict decoding YAML: error converting YAML to JSON: ";
     assert_eq!(body["message"], format!("{text}{LINES}"));
 }
+
+#[tokio::test]
+async fn yaml_that_repeats_itself_a_million_times_is_refused() {
+    let world = World::start().await;
+    // Each line stands for ten of the one before.
+    let tenfold = |level: usize| {
+        let before = vec![format!("*l{}", level - 1); 10].join(", ");
+        format!("  l{level}: &l{level} [{before}]\n")
+    };
+    let levels: String = (1..7).map(tenfold).collect();
+    let body = format!("metadata:\n  name: many\ndata:\n  l0: &l0 text\n{levels}");
+    let create = Request::post(COLLECTION).header("content-type", "application/yaml");
+    let (code, refused, _) = yaml(&world, create, &body).await;
+    assert_eq!((code, &refused["reason"]), (400, &json!("BadRequest")), "{refused}");
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.starts_with("the body of the request is not valid YAML: "), "{message}");
+    assert!(message.contains("alias"), "{message}");
+}

@@ -16,14 +16,26 @@ use pki::{CertificateFiles, ClientCertificatePolicy, ServingCertificate};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::wait::look_again;
 use super::world::{MAPS, World};
+
+type Socket = WebSocketStream<TlsStream<TcpStream>>;
 
 struct Served {
     world: World,
     address: SocketAddr,
     client: Client,
+    ca_pem: String,
     end: watch::Sender<bool>,
     serving: JoinHandle<()>,
 }
@@ -39,6 +51,7 @@ impl Served {
         let files = CertificateFiles::in_directory(folder.path(), "serving");
         let names = ["127.0.0.1".to_owned()];
         pki::files::ensure_serving(&files, &authority, "test", &names, now).unwrap();
+        let ca_pem = std::fs::read_to_string(folder.path().join("ca.pem")).unwrap();
         let certificate = ServingCertificate::load(files).unwrap();
         let tls = pki::server_config(certificate, &ClientCertificatePolicy::None).unwrap();
         let (keep, tls) = watch::channel(Arc::new(tls));
@@ -59,7 +72,7 @@ impl Served {
         config.auth_info =
             AuthInfo { token: Some("t-admin".to_owned().into()), ..AuthInfo::default() };
         let client = Client::try_from(config).unwrap();
-        Self { world, address, client, end, serving }
+        Self { world, address, client, ca_pem, end, serving }
     }
 
     async fn get(&self, path: &str) -> (StatusCode, String) {
@@ -82,6 +95,85 @@ impl Served {
             Instant::now()
         })
     }
+
+    /// Begins a watch over a WebSocket.
+    async fn socket(&self) -> Socket {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.ca_pem.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = ServerName::try_from("127.0.0.1").unwrap();
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let stream = TlsConnector::from(Arc::new(tls)).connect(name, stream).await.unwrap();
+        let url = format!("wss://{}{MAPS}?watch=1", self.address);
+        let mut request = url.into_client_request().unwrap();
+        let headers = request.headers_mut();
+        headers.insert("authorization", "Bearer t-admin".parse().unwrap());
+        headers.insert("origin", "https://example.org".parse().unwrap());
+        tokio_tungstenite::client_async(request, stream).await.unwrap().0
+    }
+
+    /// Waits until the metrics tell of so many watches.
+    async fn until_watched_by(&self, count: usize) {
+        let begun = Instant::now();
+        loop {
+            let (_, text) = self.get("/metrics").await;
+            let of_watches = |line: &&str| {
+                line.starts_with("apiserver_longrunning_requests{") && line.contains("configmaps")
+            };
+            let told =
+                text.lines().find(of_watches).map_or("0", |line| line.rsplit(' ').next().unwrap());
+            if told == count.to_string() {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(10), "{told} watches, not {count}");
+            look_again().await;
+        }
+    }
+}
+
+/// The next that a socket says, within the time that a server may take to end.
+async fn next(socket: &mut Socket) -> Option<Message> {
+    let next = tokio::time::timeout(Duration::from_secs(10), socket.next()).await;
+    next.unwrap().map(Result::unwrap)
+}
+
+#[tokio::test]
+async fn a_web_socket_counts_until_it_is_closed_and_is_closed_when_the_server_ends() {
+    let served = Served::start().await;
+    let request = Request::post(MAPS).header("content-type", "application/json");
+    let body = Body::from(br#"{"metadata": {"name": "seen"}}"#.to_vec());
+    let made = served.client.send(request.body(body).unwrap()).await.unwrap();
+    assert_eq!(made.status(), 201);
+    let mut sockets = Vec::new();
+    for _ in 0..3 {
+        let mut socket = served.socket().await;
+        let first = next(&mut socket).await.unwrap();
+        assert!(first.to_text().unwrap().contains("seen"), "{first}");
+        sockets.push(socket);
+    }
+    served.until_watched_by(3).await;
+    let mut leaving = sockets.pop().unwrap();
+    leaving.close(None).await.unwrap();
+    assert!(matches!(next(&mut leaving).await, Some(Message::Close(_))));
+    drop(leaving);
+    // Without a word.
+    drop(sockets.pop().unwrap());
+    served.until_watched_by(1).await;
+
+    let begun = Instant::now();
+    served.world.server.end_watches();
+    served.end.send_replace(true);
+    let last = next(&mut sockets[0]).await;
+    let Some(Message::Close(Some(close))) = last else { panic!("{last:?}") };
+    assert_eq!(close.code, CloseCode::Normal);
+    assert!(next(&mut sockets[0]).await.is_none());
+    tokio::time::timeout(Duration::from_secs(10), served.serving).await.unwrap().unwrap();
+    assert!(begun.elapsed() < WATCH_END_SPREAD + Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]

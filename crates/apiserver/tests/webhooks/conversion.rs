@@ -1,6 +1,7 @@
 //! Custom resources whose versions a webhook converts. Version v1 has `spec.host` and `spec.port`,
 //! v1beta1 has `spec.address`: without the webhook, either would lose the other's fields.
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::faults::Outcomes;
@@ -296,6 +297,57 @@ async fn unreachable(side: &Side, out: &mut Outcomes) {
         side.send("GET", &path, Value::Null).await.code == 404
     })
     .await;
+}
+
+/// Many who watch a version in which nothing is stored: the webhook is asked for each event once.
+pub async fn watched_by_many(side: &Side, hooks: &HookServer) {
+    const WATCHERS: usize = 200;
+    const EVENTS: usize = 5;
+    let asked = || -> Vec<Value> {
+        let calls = hooks.take(&format!("/{}/convert", side.name));
+        calls.into_iter().map(|call| call.review["request"]["objects"].clone()).collect()
+    };
+    let watch = async |path: &str, after: &Value| {
+        let after = after.as_str().unwrap();
+        let path = format!("{path}?watch=true&timeoutSeconds=4&resourceVersion={after}");
+        side.send("GET", &path, Value::Null).await.body
+    };
+    define(side, &side.client(hooks, "convert")).await;
+    let begin = side.make("GET", OLD, Value::Null).await["metadata"]["resourceVersion"].clone();
+    asked();
+    let watches = join_all((0..WATCHERS).map(|_| watch(OLD, &begin)));
+    let create = async {
+        for port in 0..EVENTS as u16 {
+            side.make("POST", NEW, new(&format!("host-{port}"), "alpha", port)).await;
+        }
+    };
+    let (told, stored, ()) = tokio::join!(watches, watch(NEW, &begin), create);
+    let specs = |stream: &Value| -> Vec<Value> {
+        let lines = stream.as_str().unwrap().lines();
+        let events = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
+        events.map(|event| event["object"]["spec"].clone()).collect()
+    };
+    let ports = 0..EVENTS;
+    let wanted = ports.clone().map(|port| json!({"address": format!("alpha:{port}")}));
+    let wanted: Vec<Value> = wanted.collect();
+    for stream in &told {
+        assert_eq!(specs(stream), wanted);
+    }
+    let wanted: Vec<Value> = ports.map(|port| json!({"host": "alpha", "port": port})).collect();
+    assert_eq!(specs(&stored), wanted);
+    let names: Vec<Value> = asked().iter().map(|one| one[0]["metadata"]["name"].clone()).collect();
+    assert_eq!(names, ["host-0", "host-1", "host-2", "host-3", "host-4"]);
+
+    // What cannot be converted ends each watch, and the next one asks again.
+    let begin = side.make("GET", NEW, Value::Null).await["metadata"]["resourceVersion"].clone();
+    for name in ["misnamed", "another-kind"] {
+        side.make("POST", NEW, new(name, "alpha", 1)).await;
+    }
+    for _ in 0..2 {
+        let event = watch(OLD, &begin).await;
+        assert_eq!((&event["type"], &event["object"]["code"]), (&"ERROR".into(), &500.into()));
+        assert_eq!(asked().len(), 1);
+    }
 }
 
 /// What a definition may say about conversion.

@@ -25,8 +25,6 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::wait;
-
 /// Above what this server reads of an answer.
 const HUGE: usize = apiserver::webhook::RESPONSE_SIZE_MAX + 1;
 
@@ -48,9 +46,19 @@ pub struct Call {
 impl HookServer {
     /// Listens on loopback with a certificate for these names by an authority of its own.
     pub async fn start(names: &[&str]) -> Self {
+        Self::start_on("127.0.0.1", names).await
+    }
+
+    /// Listens on another address of this machine.
+    pub async fn start_on(address: &str, names: &[&str]) -> Self {
+        Self::start_at(&format!("{address}:0"), names).await
+    }
+
+    /// Listens on an address and a port.
+    pub async fn start_at(place: &str, names: &[&str]) -> Self {
         let (ca_pem, config) = certificates(names);
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind(place).await.unwrap();
         let address = listener.local_addr().unwrap();
         let calls: Arc<Mutex<Vec<Call>>> = Arc::default();
         let mut task = JoinSet::new();
@@ -128,15 +136,13 @@ async fn answer(
     calls.lock().push(Call { path: path.clone(), query, review: review.clone() });
     let behaviour = path.rsplit('/').next().unwrap();
     let (code, body) = match behaviour {
-        "hang" => {
-            wait::hang().await;
-            (200, String::new())
-        }
+        "hang" => std::future::pending().await,
         "status-500" => (500, "boom".to_owned()),
         "status-404" => (404, "not here".to_owned()),
         "empty" | "truncated" => (200, String::new()),
         "not-json" => (200, "this is no JSON".to_owned()),
         "huge" => (200, " ".repeat(HUGE)),
+        "rename" => (200, super::field_owners::answer(&review).to_string()),
         _ if review["kind"] == "ConversionReview" => {
             (200, super::conversion::answer(&review).to_string())
         }

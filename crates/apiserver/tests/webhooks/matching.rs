@@ -16,6 +16,7 @@ pub async fn run(side: &Side, hooks: &HookServer) -> Outcomes {
     outcomes.extend(conditions(side, hooks).await);
     outcomes.extend(deletions(side, hooks).await);
     outcomes.extend(versions(side, hooks).await);
+    outcomes.extend(groups(side, hooks).await);
     exempt(side, hooks).await;
     outcomes
 }
@@ -186,6 +187,66 @@ async fn versions(side: &Side, hooks: &HookServer) -> Outcomes {
     out
 }
 
+/// Events are the same in both of their groups: a rule for one covers the other.
+async fn groups(side: &Side, hooks: &HookServer) -> Outcomes {
+    let mut out = Outcomes::new();
+    let core = "/api/v1/namespaces/default/events";
+    let new = "/apis/events.k8s.io/v1/namespaces/default/events";
+    let hook = |name: &str, group: &str, policy: &str| {
+        let mut hook = case(name, side.client(hooks, "label"), "Fail");
+        hook["matchPolicy"] = policy.into();
+        hook["rules"] = json!([{"operations": ["CREATE"], "apiGroups": [group],
+            "apiVersions": ["v1"], "resources": ["events"]}]);
+        hook
+    };
+    let mutating = vec![
+        hook("as-core", "", "Equivalent"),
+        hook("as-new", "events.k8s.io", "Equivalent"),
+        hook("only-core", "", "Exact"),
+    ];
+    let mut validating = mutating.clone();
+    for hook in &mut validating {
+        hook["clientConfig"] = side.client(hooks, "allow");
+    }
+    side.configure(hooks, "Mutating", "groups", mutating).await;
+    side.configure(hooks, "Validating", "groups", validating).await;
+    let mine = format!("/{}/", side.name);
+    hooks.take(&mine);
+    for (case, path) in
+        [("as-core", new), ("as-new", core), ("only-core", new), ("only-core", core)]
+    {
+        let name = format!("{case}-{}", if path == core { "core" } else { "new" });
+        let metadata = json!({"name": name, "namespace": "default", "labels": {"case": case}});
+        let object = json!({"kind": "ConfigMap", "name": "x", "namespace": "default"});
+        let event = match path == core {
+            true => json!({"metadata": metadata, "involvedObject": object, "message": "m",
+                "reason": "r", "type": "Normal", "source": {"component": "c"}}),
+            false => json!({"metadata": metadata, "regarding": object, "note": "m", "reason": "r",
+                "type": "Normal", "action": "a", "reportingController": "example.com/c",
+                "reportingInstance": "i", "eventTime": "2026-01-01T00:00:00.000000Z"}),
+        };
+        expect(side, &mut out, (&name, false), ("POST", path), event).await;
+        for call in hooks.take(&mine) {
+            let request = &call.review["request"];
+            let mut object = request["object"].clone();
+            for field in ["uid", "creationTimestamp", "managedFields"] {
+                object["metadata"].as_object_mut().unwrap().remove(field);
+            }
+            let seen = json!({"object": object, "kind": request["kind"],
+                "resource": request["resource"], "requestKind": request["requestKind"],
+                "requestResource": request["requestResource"]});
+            let asked = Answer { code: 0, body: seen, warnings: Vec::new() };
+            out.push((format!("{name} asked by {}", call.path.rsplit('/').next().unwrap()), asked));
+        }
+    }
+    let asked = out.iter().filter(|(_, answer)| answer.code == 0).count();
+    assert_eq!(asked, 6, "{}: each of both stages, but for the one that is exact", side.name);
+    side.deconfigure("Validating", "groups").await;
+    side.deconfigure("Mutating", "groups").await;
+    side.make("DELETE", &format!("{core}?labelSelector=case"), Value::Null).await;
+    out
+}
+
 /// No webhook stands between an administrator and the configuration of webhooks.
 async fn exempt(side: &Side, hooks: &HookServer) {
     let mut hook = webhook("everything.lock.example", side.client(hooks, "deny"), "Fail");
@@ -257,4 +318,36 @@ fn host_address() -> String {
         Ok(address) => address.ip().to_string(),
         Err(error) => panic!("this machine has no address but loopback: {error}"),
     }
+}
+
+/// What would be connected to is not offered: it is not there for anybody, and nobody is asked about it.
+pub async fn connections(side: &Side, hooks: &HookServer) {
+    let mut all = webhook("all.connections.example", side.client(hooks, "allow"), "Fail");
+    all["rules"] = json!([{"operations": ["CONNECT"], "apiGroups": ["*"], "apiVersions": ["*"],
+        "resources": ["*/*"]}]);
+    side.configure(hooks, "Validating", "connections", vec![all]).await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let containers = json!({"containers": [{"name": "c", "image": "x"}]});
+    side.make("POST", pods, json!({"metadata": {"name": "one"}, "spec": containers})).await;
+    let services = "/api/v1/namespaces/default/services";
+    let ports = json!({"ports": [{"port": 80}]});
+    side.make("POST", services, json!({"metadata": {"name": "one"}, "spec": ports})).await;
+    side.make("POST", "/api/v1/nodes", json!({"metadata": {"name": "one"}})).await;
+    for place in [
+        format!("{pods}/one/exec?command=ls&stdout=true"),
+        format!("{pods}/one/attach?stdout=true"),
+        format!("{pods}/one/portforward?ports=80"),
+        format!("{pods}/one/proxy"),
+        format!("{pods}/one/proxy/index.html"),
+        format!("{services}/one/proxy/index.html"),
+        "/api/v1/nodes/one/proxy/healthz".to_owned(),
+    ] {
+        for method in ["GET", "POST"] {
+            let answer = side.send(method, &place, Value::Null).await;
+            let text = "the server could not find the requested resource";
+            assert_eq!((answer.code, answer.message()), (404, text), "{method} {place}");
+        }
+    }
+    let asked = hooks.take(&format!("/{}/allow", side.name));
+    assert!(asked.is_empty(), "{asked:?}");
 }

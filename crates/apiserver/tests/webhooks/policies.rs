@@ -49,7 +49,11 @@ async fn enact(side: &Side, cases: &[Case]) {
 }
 
 /// What the cases stand on: a namespace, parameters, and somebody with few rights.
-async fn prepare(side: &Side) {
+pub async fn prepare(side: &Side) {
+    // The cases of several kinds of policies stand on the same.
+    if side.send("GET", &format!("/api/v1/namespaces/{NAMESPACE}"), Value::Null).await.code == 200 {
+        return;
+    }
     let namespace = json!({"metadata": {"name": NAMESPACE, "labels": {"env": "prod"}}});
     side.make("POST", "/api/v1/namespaces", namespace).await;
     for name in ["limits", "others"] {
@@ -146,8 +150,21 @@ pub async fn compare(own: &Side, real: &Side) {
             differing.push(format!("{case}:\n  {}\n  {}", told(found), told(wanted)));
         }
     }
-    let refused = [(policies(), bad_policies()), (bindings(), bad_bindings())];
-    for (path, specs) in refused {
+    let bad = [(policies(), bad_policies()), (bindings(), bad_bindings())];
+    differing.extend(refused(own, real, bad).await);
+    differing.extend(written(own, real).await);
+    real.start_controllers();
+    let (found, wanted) = (types(own).await, types(real).await);
+    if found != wanted {
+        differing.push(format!("types:\n  {found}\n  {wanted}"));
+    }
+    assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
+
+/// Specs that both servers refuse, and what differs in how.
+pub async fn refused(own: &Side, real: &Side, specs: [(String, Vec<Value>); 2]) -> Vec<String> {
+    let mut differing = Vec::new();
+    for (path, specs) in specs {
         for spec in specs {
             let answers =
                 [own, real].map(|side| side.send("POST", &path, named("bad", spec.clone())));
@@ -159,51 +176,35 @@ pub async fn compare(own: &Side, real: &Side) {
             }
         }
     }
-    differing.extend(written(own, real).await);
-    real.start_controllers();
-    let (found, wanted) = (types(own).await, types(real).await);
-    if found != wanted {
-        differing.push(format!("types:\n  {found}\n  {wanted}"));
-    }
-    assert!(differing.is_empty(), "{}", differing.join("\n"));
+    differing
 }
 
-/// What is stored and shown of the policies, and who may write them.
-async fn written(own: &Side, real: &Side) -> Vec<String> {
+/// What differs in what is stored and shown of these objects.
+pub async fn stored(own: &Side, real: &Side, paths: Vec<String>) -> Vec<String> {
     let mut differing = Vec::new();
     let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1"), ("content-type", "x")];
-    for case in cases() {
-        for path in [policies(), bindings()] {
-            let path = format!("{path}/{}", case.name);
-            let mut seen = Vec::new();
-            for side in [own, real] {
-                let object = side.make("GET", &path, Value::Null).await;
-                let row = side.send_with("GET", &path, Value::Null, &table[..1]).await;
-                let cells = row.body["rows"][0]["cells"].as_array().cloned().unwrap_or_default();
-                let cells = cells.split_last().map(|(_age, rest)| rest.to_vec());
-                let generation = &object["metadata"]["generation"];
-                seen.push(json!([object["spec"], generation, cells]));
-            }
-            if seen[0] != seen[1] {
-                differing.push(format!("{path}:\n  {}\n  {}", seen[0], seen[1]));
-            }
+    for path in paths {
+        let mut seen = Vec::new();
+        for side in [own, real] {
+            let object = side.make("GET", &path, Value::Null).await;
+            let row = side.send_with("GET", &path, Value::Null, &table[..1]).await;
+            let cells = row.body["rows"][0]["cells"].as_array().cloned().unwrap_or_default();
+            let cells = cells.split_last().map(|(_age, rest)| rest.to_vec());
+            let generation = &object["metadata"]["generation"];
+            let columns = row.body["columnDefinitions"].as_array().into_iter().flatten();
+            let columns: Vec<_> = columns.map(|column| &column["name"]).collect();
+            seen.push(json!([object["spec"], generation, cells, columns]));
+        }
+        if seen[0] != seen[1] {
+            differing.push(format!("{path}:\n  {}\n  {}", seen[0], seen[1]));
         }
     }
-    let kind = |kind: &str| {
-        json!({"matchConstraints": constraints("x"), "validations": [{"expression": "true"}],
-            "paramKind": {"apiVersion": "v1", "kind": kind}})
-    };
-    let reference = |policy: &str| {
-        json!({"policyName": policy, "validationActions": ["Deny"],
-            "paramRef": {"name": "x", "namespace": "default", "parameterNotFoundAction": "Deny"}})
-    };
-    let writes = [
-        (policies(), kind("Secret")),
-        (policies(), kind("Unheard")),
-        (bindings(), reference("params")),
-        (bindings(), reference("nowhere")),
-        (bindings(), reference("params-unknown")),
-    ];
+    differing
+}
+
+/// What differs in how these writes are refused to somebody with few rights.
+pub async fn guarded(own: &Side, real: &Side, writes: Vec<(String, Value)>) -> Vec<String> {
+    let mut differing = Vec::new();
     for (path, spec) in writes {
         let mut answers = Vec::new();
         for side in [own, real] {
@@ -215,6 +216,31 @@ async fn written(own: &Side, real: &Side) -> Vec<String> {
             differing.push(format!("{spec}:\n  {}\n  {}", answers[0].body, answers[1].body));
         }
     }
+    differing
+}
+
+/// What is stored and shown of the policies, and who may write them.
+async fn written(own: &Side, real: &Side) -> Vec<String> {
+    let paths = cases()
+        .into_iter()
+        .flat_map(|case| [policies(), bindings()].map(|path| format!("{path}/{}", case.name)));
+    let mut differing = stored(own, real, paths.collect()).await;
+    let kind = |kind: &str| {
+        json!({"matchConstraints": constraints("x"), "validations": [{"expression": "true"}],
+            "paramKind": {"apiVersion": "v1", "kind": kind}})
+    };
+    let reference = |policy: &str| {
+        json!({"policyName": policy, "validationActions": ["Deny"],
+            "paramRef": {"name": "x", "namespace": "default", "parameterNotFoundAction": "Deny"}})
+    };
+    let writes = vec![
+        (policies(), kind("Secret")),
+        (policies(), kind("Unheard")),
+        (bindings(), reference("params")),
+        (bindings(), reference("nowhere")),
+        (bindings(), reference("params-unknown")),
+    ];
+    differing.extend(guarded(own, real, writes).await);
     differing
 }
 

@@ -38,7 +38,8 @@ pub fn constraints(case: &str) -> Value {
     })
 }
 
-fn merge(into: &mut Value, from: Value) {
+/// Sets the fields of `from`.
+pub fn merge(into: &mut Value, from: Value) {
     for (field, value) in from.as_object().cloned().unwrap_or_default() {
         into[field] = value;
     }

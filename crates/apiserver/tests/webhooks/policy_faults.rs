@@ -10,12 +10,14 @@ use super::policy_cases::constraints;
 use super::side::{MAPS, Side, case, configuration, configurations, map};
 use super::wait;
 
+/// Objects of [`definition`].
+pub const BOUNDS: &str = "/apis/faults.example/v1/namespaces/default/bounds";
 /// How soon a configuration must hold after it was written.
 const SOON: Duration = Duration::from_secs(1);
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// A kind whose objects come into their other version by a webhook that is not there.
-fn definition() -> Value {
+pub fn definition() -> Value {
     let version = |name: &str, storage: bool| {
         let schema = json!({"openAPIV3Schema": {"type": "object",
             "x-kubernetes-preserve-unknown-fields": true}});
@@ -35,17 +37,15 @@ fn definition() -> Value {
 }
 
 /// Each stage of asking a policy fails in turn. No write passes, but where the policy lets it.
-#[expect(clippy::too_many_lines, reason = "a table of stages")]
 pub async fn run(side: &Side, hooks: &HookServer) {
     side.make("POST", DEFINITIONS, definition()).await;
-    let bounds = "/apis/faults.example/v1/namespaces/default/bounds";
     wait::until("the kind is served", async || {
-        side.send("GET", bounds, Value::Null).await.code == 200
+        side.send("GET", BOUNDS, Value::Null).await.code == 200
     })
     .await;
     let bound = json!({"apiVersion": "faults.example/v1", "kind": "Bound",
         "metadata": {"name": "present"}});
-    side.make("POST", bounds, bound).await;
+    side.make("POST", BOUNDS, bound).await;
     let kind =
         |version: &str| json!({"apiVersion": format!("faults.example/{version}"), "kind": "Bound"});
     let named_param = |name: &str| json!({"name": name, "parameterNotFoundAction": "Deny"});

@@ -25,6 +25,9 @@ use super::wait;
 pub const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
+/// In place of a code when a server hangs up without an answer.
+pub const NO_ANSWER: u16 = 0;
+
 pub struct Side {
     /// First segment of the paths that this side's webhooks are called at.
     pub name: &'static str,
@@ -60,6 +63,15 @@ impl Side {
 
     /// With objects that came into its storage before, by their keys.
     pub async fn own_with(stored: &[(&str, Value)]) -> Self {
+        Self::own_of(stored, false).await
+    }
+
+    /// Where naming an owner needs rights.
+    pub async fn own_guarded() -> Self {
+        Self::own_of(&[], true).await
+    }
+
+    async fn own_of(stored: &[(&str, Value)], guards_owners: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
         for (key, object) in stored {
@@ -70,6 +82,7 @@ impl Side {
         let running = Assembly {
             root_ca_pem: "CA".to_owned(),
             audit: audit.resolve().unwrap(),
+            guards_owners,
             ..Assembly::new(storage, Profile::Full, SigningKey::generate_pem())
         };
         let running = Box::new(running.start().await.unwrap());
@@ -156,7 +169,10 @@ impl Side {
                 (parts, body.collect().await.unwrap().to_bytes())
             }
             Server::Real { client, .. } => {
-                let (parts, body) = client.send(request).await.unwrap().into_parts();
+                let Ok(answer) = client.send(request).await else {
+                    return Answer { code: NO_ANSWER, body: Value::Null, warnings: Vec::new() };
+                };
+                let (parts, body) = answer.into_parts();
                 (parts, body.collect().await.unwrap().to_bytes())
             }
         };

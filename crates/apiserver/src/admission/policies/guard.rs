@@ -7,12 +7,30 @@ use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
 use serde_json::Value;
 
-use super::{POLICIES, params};
+use super::{MUTATING_POLICIES, POLICIES, params};
 use crate::admission::webhooks::GROUP;
 use crate::attributes::{Attributes, Authorizer, Decision, GROUP_MASTERS, UserInfo};
 use crate::builtin::fields::str_of;
 use crate::registry::Registry;
 use crate::strategy::Write;
+
+/// The kinds that policies of one sort are.
+pub(super) struct Kinds {
+    pub(super) policy: &'static str,
+    pub(super) binding: &'static str,
+    plural: &'static str,
+}
+
+pub(super) const VALIDATING: Kinds = Kinds {
+    policy: "ValidatingAdmissionPolicy",
+    binding: "ValidatingAdmissionPolicyBinding",
+    plural: POLICIES,
+};
+pub(super) const MUTATING: Kinds = Kinds {
+    policy: "MutatingAdmissionPolicy",
+    binding: "MutatingAdmissionPolicyBinding",
+    plural: MUTATING_POLICIES,
+};
 
 /// Checks writes of policies and bindings.
 pub struct PolicyGuard {
@@ -31,6 +49,7 @@ impl PolicyGuard {
     /// The 422 answer that names `spec.paramKind`.
     pub(super) fn admit_policy(
         &self,
+        kinds: &Kinds,
         write: &Write<'_>,
         policy: &Value,
         old: Option<&Value>,
@@ -57,7 +76,7 @@ impl PolicyGuard {
             str_of(&kind["apiVersion"]),
         );
         let cause = Cause::forbidden("spec.paramKind", &text);
-        Err(Status::invalid(GROUP, "ValidatingAdmissionPolicy", policy.name(), vec![cause]))
+        Err(Status::invalid(GROUP, kinds.policy, policy.name(), vec![cause]))
     }
 
     /// Whether a binding may be written: the writer can read the parameters that it names.
@@ -66,6 +85,7 @@ impl PolicyGuard {
     /// The 422 answer that names `spec.paramRef`.
     pub(super) fn admit_binding(
         &self,
+        kinds: &Kinds,
         write: &Write<'_>,
         binding: &Value,
         old: Option<&Value>,
@@ -78,7 +98,7 @@ impl PolicyGuard {
         if reference.is_null() || unchanged || write.user.in_group(GROUP_MASTERS) {
             return Ok(());
         }
-        let policy = self.policy(str_of(&spec["policyName"]));
+        let policy = self.policy(kinds, str_of(&spec["policyName"]));
         let kind = policy.as_ref().map_or(&Value::Null, |policy| &policy["spec"]["paramKind"]);
         let (attributes, resolved) = self.attributes(write.user, kind);
         let name = str_of(&reference["name"]);
@@ -111,13 +131,12 @@ impl PolicyGuard {
             )
         };
         let cause = Cause::forbidden("spec.paramRef", &text);
-        let kind = "ValidatingAdmissionPolicyBinding";
-        Err(Status::invalid(GROUP, kind, binding.name(), vec![cause]))
+        Err(Status::invalid(GROUP, kinds.binding, binding.name(), vec![cause]))
     }
 
-    fn policy(&self, name: &str) -> Option<Value> {
+    fn policy(&self, kinds: &Kinds, name: &str) -> Option<Value> {
         let registry = self.registry.upgrade()?;
-        let resource = registry.find(GROUP, POLICIES)?;
+        let resource = registry.find(GROUP, kinds.plural)?;
         let key = resource.key("", name)?;
         Some(registry.cache(&resource).ok()?.get(&key)?.value())
     }
@@ -132,7 +151,7 @@ impl PolicyGuard {
             .and_then(|catalog| params::resource_of_kind(catalog, api_version, kind_name).cloned());
         let (group, version) = match kind.is_null() {
             true => ("*", "*"),
-            false => api_version.split_once('/').unwrap_or(("", api_version)),
+            false => api_meta::object::group_version(api_version),
         };
         let plural = resource.as_ref().map_or("*", |resource| &resource.plural);
         let attributes = Attributes {

@@ -1,29 +1,31 @@
-//! ValidatingAdmissionPolicy and ValidatingAdmissionPolicyBinding as they are served.
+//! Validating and mutating policies and their bindings as they are served.
 
 use std::sync::Arc;
 
+use api_meta::status::Status;
 use serde_json::Value;
 
 pub use super::guard::PolicyGuard;
-use super::{BINDINGS, POLICIES, validate};
+use super::guard::{MUTATING, VALIDATING};
+use super::{BINDINGS, MUTATING_BINDINGS, MUTATING_POLICIES, POLICIES, validate};
 use crate::admission::webhooks::GROUP;
 use crate::builtin::cells;
 use crate::builtin::fields::{Object, child, each, ensure, items, map, preset, str_of};
-use crate::builtin::kind::{AGE, Hooks, Kind, NAME};
+use crate::builtin::kind::{AGE, ColumnSpec, Hooks, Kind, NAME};
 use crate::resource::Resource;
-use crate::strategy::Operation;
+use crate::strategy::{Operation, Write};
 
 const UNSET: &str = "<unset>";
 
-/// Both resources. `guard` is asked about who writes them.
+/// All four resources. `guard` is asked about who writes them.
 pub fn policy_resources(guard: &Arc<PolicyGuard>) -> Vec<Resource> {
-    vec![policy(guard.clone()).into_resource(), binding(guard.clone()).into_resource()]
+    let kinds =
+        [validating(guard), validating_binding(guard), mutating(guard), mutating_binding(guard)];
+    kinds.map(Kind::into_resource).into()
 }
 
-fn policy(guard: Arc<PolicyGuard>) -> Kind {
-    let mut kind = Kind {
-        namespaced: false,
-        categories: &["api-extensions"],
+fn validating(guard: &Arc<PolicyGuard>) -> Kind {
+    let kind = Kind {
         prefix: "/registry/validatingadmissionpolicies/",
         columns: &[NAME, ("Validations", "integer", "", 0), ("ParamKind", "string", "", 0), AGE],
         kept_by_status: &[
@@ -37,76 +39,118 @@ fn policy(guard: Arc<PolicyGuard>) -> Kind {
             default: |object| {
                 let Some(object) = map(object) else { return };
                 ensure(object, "status");
-                let Some(spec) = ensure(object, "spec") else { return };
-                preset(spec, "failurePolicy", "Fail");
-                default_match(spec, "matchConstraints");
+                default_policy(object);
             },
             validate: |write, object, _| match write.operation {
                 Operation::UpdateStatus => validate::policy_status(object),
                 _ => validate::policy(object),
             },
-            cells: |object, now| {
-                let spec = &object["spec"];
-                let kind = match &spec["paramKind"] {
-                    Value::Null => UNSET.to_owned(),
-                    kind => {
-                        let (version, kind) = (str_of(&kind["apiVersion"]), str_of(&kind["kind"]));
-                        format!("{version}/{kind}")
-                    }
-                };
-                let count = items(&spec["validations"]).len();
-                vec![cells::name(object), count.into(), kind.into(), cells::age(object, now)]
-            },
+            cells: |object, now| policy_cells(object, "validations", now),
             ..Hooks::default()
         },
+        ..Kind::new(GROUP, POLICIES, "validatingadmissionpolicy", VALIDATING.policy).with_status()
+    };
+    configured(kind, guard, |guard, write, object, old| {
+        guard.admit_policy(&VALIDATING, write, object, old)
+    })
+}
+
+fn mutating(guard: &Arc<PolicyGuard>) -> Kind {
+    let kind = Kind {
+        prefix: "/registry/mutatingadmissionpolicies/",
+        columns: &[NAME, ("Mutations", "integer", "", 0), ("ParamKind", "string", "", 0), AGE],
+        hooks: Hooks {
+            default: |object| map(object).into_iter().for_each(default_policy),
+            validate: |_, object, _| validate::mutating::policy(object),
+            cells: |object, now| policy_cells(object, "mutations", now),
+            ..Hooks::default()
+        },
+        ..Kind::new(GROUP, MUTATING_POLICIES, "mutatingadmissionpolicy", MUTATING.policy)
+    };
+    configured(kind, guard, |guard, write, object, old| {
+        guard.admit_policy(&MUTATING, write, object, old)
+    })
+}
+
+fn validating_binding(guard: &Arc<PolicyGuard>) -> Kind {
+    let kind = Kind {
+        prefix: "/registry/validatingadmissionpolicybindings/",
+        hooks: Hooks { validate: |_, object, _| validate::binding(object), ..binding_hooks() },
+        columns: BINDING_COLUMNS,
+        ..Kind::new(GROUP, BINDINGS, "validatingadmissionpolicybinding", VALIDATING.binding)
+    };
+    configured(kind, guard, |guard, write, object, old| {
+        guard.admit_binding(&VALIDATING, write, object, old)
+    })
+}
+
+fn mutating_binding(guard: &Arc<PolicyGuard>) -> Kind {
+    let validate =
+        |_: &Write<'_>, object: &Value, _: Option<&Value>| validate::mutating::binding(object);
+    let kind = Kind {
+        prefix: "/registry/mutatingadmissionpolicybindings/",
+        hooks: Hooks { validate, ..binding_hooks() },
+        columns: BINDING_COLUMNS,
+        ..Kind::new(GROUP, MUTATING_BINDINGS, "mutatingadmissionpolicybinding", MUTATING.binding)
+    };
+    configured(kind, guard, |guard, write, object, old| {
+        guard.admit_binding(&MUTATING, write, object, old)
+    })
+}
+
+const BINDING_COLUMNS: &[ColumnSpec] =
+    &[NAME, ("PolicyName", "string", "", 0), ("ParamRef", "string", "", 0), AGE];
+
+fn binding_hooks() -> Hooks {
+    Hooks {
+        default: |object| {
+            let spec = map(object).and_then(|object| ensure(object, "spec"));
+            if let Some(spec) = spec {
+                default_match(spec, "matchResources");
+            }
+        },
+        cells: |object, now| {
+            let spec = &object["spec"];
+            let policy = spec["policyName"].clone();
+            let reference = told_reference(&spec["paramRef"]);
+            vec![cells::name(object), policy, reference.into(), cells::age(object, now)]
+        },
+        ..Hooks::default()
+    }
+}
+
+type Admit = fn(&PolicyGuard, &Write<'_>, &Value, Option<&Value>) -> Result<(), Status>;
+
+/// What policies and bindings of both sorts have in common as kinds.
+fn configured(kind: Kind, guard: &Arc<PolicyGuard>, admit: Admit) -> Kind {
+    let guard = guard.clone();
+    let mut kind = Kind {
+        namespaced: false,
+        categories: &["api-extensions"],
         allocate: Some(Box::new(move |write, object, old| match write.operation {
-            Operation::Create | Operation::Update => guard.admit_policy(write, object, old),
+            Operation::Create | Operation::Update => admit(&guard, write, object, old),
             _ => Ok(()),
         })),
-        ..Kind::new(GROUP, POLICIES, "validatingadmissionpolicy", "ValidatingAdmissionPolicy")
-            .with_status()
-            .counted()
+        ..kind.counted()
     };
     kind.rules.unconditional_update = false;
     kind
 }
 
-fn binding(guard: Arc<PolicyGuard>) -> Kind {
-    let mut kind = Kind {
-        namespaced: false,
-        categories: &["api-extensions"],
-        prefix: "/registry/validatingadmissionpolicybindings/",
-        columns: &[NAME, ("PolicyName", "string", "", 0), ("ParamRef", "string", "", 0), AGE],
-        hooks: Hooks {
-            default: |object| {
-                let spec = map(object).and_then(|object| ensure(object, "spec"));
-                if let Some(spec) = spec {
-                    default_match(spec, "matchResources");
-                }
-            },
-            validate: |_, object, _| validate::binding(object),
-            cells: |object, now| {
-                let spec = &object["spec"];
-                let policy = spec["policyName"].clone();
-                let reference = told_reference(&spec["paramRef"]);
-                vec![cells::name(object), policy, reference.into(), cells::age(object, now)]
-            },
-            ..Hooks::default()
-        },
-        allocate: Some(Box::new(move |write, object, old| match write.operation {
-            Operation::Create | Operation::Update => guard.admit_binding(write, object, old),
-            _ => Ok(()),
-        })),
-        ..Kind::new(
-            GROUP,
-            BINDINGS,
-            "validatingadmissionpolicybinding",
-            "ValidatingAdmissionPolicyBinding",
-        )
-        .counted()
+fn default_policy(object: &mut Object) {
+    let Some(spec) = ensure(object, "spec") else { return };
+    preset(spec, "failurePolicy", "Fail");
+    default_match(spec, "matchConstraints");
+}
+
+fn policy_cells(object: &Value, counted: &str, now: i64) -> Vec<Value> {
+    let spec = &object["spec"];
+    let kind = match &spec["paramKind"] {
+        Value::Null => UNSET.to_owned(),
+        kind => format!("{}/{}", str_of(&kind["apiVersion"]), str_of(&kind["kind"])),
     };
-    kind.rules.unconditional_update = false;
-    kind
+    let count = items(&spec[counted]).len();
+    vec![cells::name(object), count.into(), kind.into(), cells::age(object, now)]
 }
 
 fn default_match(spec: &mut Object, field: &str) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api_meta::labels::LabelSelector;
 use serde_json::Value;
 
-use super::policy::{Binding, Rules};
+use super::policy::Binding;
 use crate::builtin::fields::str_of;
 use crate::catalog::Catalog;
 use crate::registry::{ListQuery, Registry};
@@ -17,14 +17,14 @@ pub(super) fn resource_of_kind<'c>(
     api_version: &str,
     kind: &str,
 ) -> Option<&'c Arc<Resource>> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let (group, version) = api_meta::object::group_version(api_version);
     let stored = |resource: &&Arc<Resource>| matches!(resource.backend, Backend::Stored { .. });
     catalog.resources(group, version).filter(stored).find(|resource| resource.kind == kind)
 }
 
 /// `group/version, Kind=kind`.
 pub(super) fn told_kind(api_version: &str, kind: &str) -> String {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let (group, version) = api_meta::object::group_version(api_version);
     format!("{group}/{version}, Kind={kind}")
 }
 
@@ -35,13 +35,12 @@ pub(super) fn told_kind(api_version: &str, kind: &str) -> String {
 /// They cannot be found out, or their absence refuses the write.
 pub(super) async fn of(
     registry: &Registry,
-    rules: &Rules,
     resource: Option<&Resource>,
     binding: &Binding,
     namespace: &str,
 ) -> Result<Vec<Value>, String> {
     let reference = &binding.param_ref;
-    let (Some(resource), Some(_)) = (resource, &rules.param_kind) else {
+    let Some(resource) = resource else {
         return Ok(vec![Value::Null]);
     };
     if reference.is_null() {

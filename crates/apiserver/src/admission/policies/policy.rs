@@ -1,13 +1,12 @@
-//! One policy, ready to be asked, and the bindings that put it in force.
+//! What policies of both kinds say, and the bindings that put them in force.
 
 use std::sync::Arc;
 
 use api_meta::labels::LabelSelector;
 use api_meta::status::Status;
-use cel::Type;
 use serde_json::Value;
 
-use crate::admission::expressions::{Composition, Expression, Facts, Outcome, evaluate_all};
+use crate::admission::expressions::{Composition, Facts};
 use crate::admission::match_conditions::MatchConditions;
 use crate::admission::request::Request;
 use crate::admission::rules::{self, Objects, Rule};
@@ -16,38 +15,23 @@ use crate::catalog::Catalog;
 use crate::registry::Registry;
 use crate::resource::Resource;
 
-/// Cost units that the validations of one policy may use for one binding and parameter, and its
-/// audit annotations again.
-const COST_MAX: u64 = 10_000_000;
-/// Bytes of a message that an expression makes; a longer one is not told.
-const MESSAGE_BYTES_MAX: usize = 5 * 1024;
-
 /// A policy with its bindings.
-pub(super) struct Policy {
-    pub(super) rules: Arc<Rules>,
+pub(super) struct Policy<R> {
+    pub(super) rules: Arc<R>,
     pub(super) bindings: Vec<Arc<Binding>>,
 }
 
-/// What a policy says.
-pub(super) struct Rules {
+/// What policies say whatever they do.
+pub(super) struct Terms {
     pub(super) name: String,
     /// An error lets the write pass.
     pub(super) ignores_failure: bool,
-    pub(super) constraints: MatchResources,
+    constraints: MatchResources,
     /// API version and kind of the parameters.
     pub(super) param_kind: Option<(String, String)>,
-    scope: Composition,
+    /// With the variables.
+    pub(super) scope: Composition,
     conditions: MatchConditions,
-    validations: Vec<Validation>,
-    annotations: Vec<(String, Expression)>,
-}
-
-struct Validation {
-    source: String,
-    expression: Expression,
-    message: String,
-    message_expression: Option<Expression>,
-    reason: String,
 }
 
 /// What a binding says.
@@ -55,9 +39,10 @@ pub(super) struct Binding {
     pub(super) name: String,
     pub(super) policy: String,
     /// `None` matches all that the policy matches.
-    pub(super) resources: Option<MatchResources>,
+    resources: Option<MatchResources>,
     /// `paramRef` as it is written.
     pub(super) param_ref: Value,
+    /// Of a validating policy.
     pub(super) actions: Vec<Action>,
 }
 
@@ -88,24 +73,6 @@ pub(super) struct MatchResources {
     excluded: Vec<Rule>,
 }
 
-/// A validation that does not let the write pass.
-pub(super) struct Failed {
-    pub(super) index: usize,
-    pub(super) message: String,
-    /// Empty for one that could not be evaluated.
-    pub(super) reason: String,
-}
-
-/// What a policy has to say about one write.
-#[derive(Default)]
-pub(super) struct Verdict {
-    pub(super) failed: Vec<Failed>,
-    /// Keys and texts for the audit log.
-    pub(super) annotations: Vec<(String, String)>,
-    /// Annotations that could not be made, which refuses the write.
-    pub(super) problems: Vec<String>,
-}
-
 impl MatchResources {
     fn read(resources: &Value) -> Self {
         // One that is not there or cannot be read, which validation rules out, must not exempt anything.
@@ -127,7 +94,7 @@ impl MatchResources {
     ///
     /// # Errors
     /// Its namespace cannot be read.
-    pub(super) async fn matched<'r>(
+    async fn matched<'r>(
         &self,
         registry: &Registry,
         catalog: &'r Catalog,
@@ -164,9 +131,28 @@ impl Binding {
             actions: items(&spec["validationActions"]).iter().map(action).collect(),
         }
     }
+
+    /// Whether it is about the write.
+    ///
+    /// # Errors
+    /// The namespace of the write cannot be read.
+    pub(super) async fn matches(
+        &self,
+        registry: &Registry,
+        catalog: &Catalog,
+        request: &Request<'_>,
+        objects: Objects<'_>,
+    ) -> Result<bool, Status> {
+        match &self.resources {
+            None => Ok(true),
+            Some(resources) => {
+                Ok(resources.matched(registry, catalog, request, objects).await?.is_some())
+            }
+        }
+    }
 }
 
-impl Rules {
+impl Terms {
     pub(super) fn read(object: &Value) -> Self {
         let spec = &object["spec"];
         let param_kind = spec
@@ -179,110 +165,43 @@ impl Rules {
                 tracing::warn!(name, problem, "a variable of an admission policy does not compile");
             }
         }
-        let validation = |validation: &Value| Validation {
-            source: str_of(&validation["expression"]).to_owned(),
-            expression: scope.expression(str_of(&validation["expression"]), &[Type::Bool], true),
-            message: str_of(&validation["message"]).trim().to_owned(),
-            message_expression: match str_of(&validation["messageExpression"]) {
-                "" => None,
-                source => Some(scope.expression(source, &[Type::Text], false)),
-            },
-            reason: match str_of(&validation["reason"]) {
-                "" => "Invalid".to_owned(),
-                reason => reason.to_owned(),
-            },
-        };
-        let annotation = |annotation: &Value| {
-            let source = str_of(&annotation["valueExpression"]);
-            let expression = scope.expression(source, &[Type::Text, Type::Null], true);
-            (str_of(&annotation["key"]).to_owned(), expression)
-        };
         Self {
             name: str_of(&object["metadata"]["name"]).to_owned(),
             ignores_failure: spec["failurePolicy"] == "Ignore",
             constraints: MatchResources::read(&spec["matchConstraints"]),
             param_kind,
             conditions: MatchConditions::new(&spec["matchConditions"], &scope),
-            validations: items(&spec["validations"]).iter().map(validation).collect(),
-            annotations: items(&spec["auditAnnotations"]).iter().map(annotation).collect(),
             scope,
         }
     }
 
-    /// What the policy says about a write. Ends soon: what it evaluates has a budget.
-    pub(super) fn judge(&self, facts: Facts<'_>) -> Verdict {
-        match self.try_judge(facts) {
-            Ok(verdict) => verdict,
-            Err(_) if self.ignores_failure => Verdict::default(),
-            Err(message) => Verdict {
-                failed: vec![Failed { index: 0, message, reason: String::new() }],
-                ..Verdict::default()
-            },
-        }
+    /// The resource that the write is to be looked at as, if the policy is about it.
+    ///
+    /// # Errors
+    /// The namespace of the write cannot be read.
+    pub(super) async fn matched<'r>(
+        &self,
+        registry: &Registry,
+        catalog: &'r Catalog,
+        request: &Request<'r>,
+        objects: Objects<'_>,
+    ) -> Result<Option<&'r Resource>, Status> {
+        self.constraints.matched(registry, catalog, request, objects).await
     }
 
-    fn try_judge(&self, facts: Facts<'_>) -> Result<Verdict, String> {
-        if !self.conditions.is_empty() {
-            // Conditions do not see the namespace.
-            let facts = Facts { namespace: &Value::Null, ..facts };
-            match self.conditions.hold(&self.scope.over(facts)) {
-                Ok(true) => {}
-                Ok(false) => return Ok(Verdict::default()),
-                Err(_) if self.ignores_failure => return Ok(Verdict::default()),
-                Err(problem) => return Err(problem),
-            }
+    /// Whether the conditions let the policy be asked.
+    ///
+    /// # Errors
+    /// It cannot be told, and that refuses the write.
+    pub(super) fn apply(&self, facts: Facts<'_>) -> Result<bool, String> {
+        if self.conditions.is_empty() {
+            return Ok(true);
         }
-        let expressions = self.validations.iter().map(|validation| Some(&validation.expression));
-        let (outcomes, rest) = evaluate_all(&self.scope.over(facts), expressions, COST_MAX)?;
-        let messages = self.validations.iter().map(|one| one.message_expression.as_ref());
-        let messages = evaluate_all(&self.scope.over(facts), messages, rest);
-        let mut verdict = Verdict::default();
-        for (index, (validation, outcome)) in self.validations.iter().zip(outcomes).enumerate() {
-            let failed = match (outcome, &messages) {
-                (Some(Err(problem)), _) => self.fault(problem),
-                (_, Err(problem)) => self.fault(format!("failed messageExpression: {problem}")),
-                (Some(Ok(cel::Value::Bool(true))), _) => None,
-                (_, Ok((messages, _))) => {
-                    let made = messages.get(index).and_then(Option::as_ref);
-                    Some((validation.told(made), validation.reason.clone()))
-                }
-            };
-            let failed = failed.map(|(message, reason)| Failed { index, message, reason });
-            verdict.failed.extend(failed);
-        }
-        let expressions = self.annotations.iter().map(|(_, expression)| Some(expression));
-        let (outcomes, _) = evaluate_all(&self.scope.over(facts), expressions, COST_MAX)?;
-        for ((key, _), outcome) in self.annotations.iter().zip(outcomes) {
-            match outcome {
-                Some(Ok(cel::Value::Text(text))) if !text.trim().is_empty() => {
-                    verdict.annotations.push((key.clone(), text.trim().to_owned()));
-                }
-                Some(Err(problem)) if !self.ignores_failure => verdict.problems.push(problem),
-                _ => {}
-            }
-        }
-        Ok(verdict)
-    }
-
-    /// An error, where errors refuse a write.
-    fn fault(&self, message: String) -> Option<(String, String)> {
-        (!self.ignores_failure).then(|| (message, String::new()))
-    }
-}
-
-impl Validation {
-    /// What the asker is told: the text that its expression made, its own text, or what failed.
-    fn told(&self, made: Option<&Outcome<'_>>) -> String {
-        let made = match made {
-            Some(Ok(cel::Value::Text(text))) => text.trim(),
-            _ => "",
-        };
-        if !made.is_empty() && made.len() <= MESSAGE_BYTES_MAX && !made.contains('\n') {
-            return made.to_owned();
-        }
-        match self.message.as_str() {
-            "" => format!("failed expression: {}", self.source.trim()),
-            message => message.to_owned(),
+        // Conditions do not see the namespace.
+        let facts = Facts { namespace: &Value::Null, ..facts };
+        match self.conditions.hold(&self.scope.over(facts)) {
+            Err(_) if self.ignores_failure => Ok(false),
+            held => held,
         }
     }
 }

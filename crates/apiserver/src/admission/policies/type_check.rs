@@ -149,7 +149,7 @@ fn problem(
 
 /// What expressions see of an object of the kind.
 fn declared(catalog: &Catalog, api_version: &str, kind: &str) -> Option<Arc<Declared>> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let (group, version) = api_meta::object::group_version(api_version);
     if let Some(schema) = builtin_schema(group, version, kind) {
         return schema.declared(kind);
     }

@@ -1,5 +1,7 @@
 //! What policies and bindings may say. Pure; texts are those of Kubernetes.
 
+pub(super) mod mutating;
+
 use std::collections::BTreeSet;
 
 use api_meta::status::Cause;
@@ -17,54 +19,12 @@ const ANNOTATIONS_MAX: usize = 20;
 const ANNOTATION_EXPRESSION_BYTES_MAX: usize = 5 * 1024;
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
-/// Words that name no variable.
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 pub(super) fn policy(object: &Value) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = Vec::new();
-    known(spec, "failurePolicy", &["Fail", "Ignore"], "spec", &mut causes);
-    let has_params = !spec["paramKind"].is_null();
-    if has_params {
-        param_kind(&spec["paramKind"], &mut causes);
-    }
-    let constraints = &spec["matchConstraints"];
-    if constraints.is_null() {
-        causes.push(Cause::required("spec.matchConstraints", ""));
-    } else {
-        match_resources(constraints, "spec.matchConstraints", &mut causes);
-        if items(&constraints["resourceRules"]).is_empty() {
-            causes.push(Cause::required("spec.matchConstraints.resourceRules", ""));
-        }
-    }
-    let conditions = &spec["matchConditions"];
-    causes.extend(match_conditions::validate(conditions, "spec.matchConditions", has_params));
-    let mut scope = Composition::new(has_params);
-    for (index, one) in items(&spec["variables"]).iter().enumerate() {
-        variable(one, &format!("spec.variables[{index}]"), &mut scope, &mut causes);
-    }
+    constraints(spec, &mut causes);
+    let scope = scope(spec, &mut causes);
     let (validations, annotations) =
         (items(&spec["validations"]), items(&spec["auditAnnotations"]));
     if validations.is_empty() && annotations.is_empty() {
@@ -110,6 +70,42 @@ pub(super) fn policy_status(object: &Value) -> Vec<Cause> {
 pub(super) fn binding(object: &Value) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = Vec::new();
+    bound(spec, &mut causes);
+    actions(&spec["validationActions"], &mut causes);
+    causes
+}
+
+/// What policies of both kinds say of the writes that they are about.
+fn constraints(spec: &Value, causes: &mut Vec<Cause>) {
+    known(spec, "failurePolicy", &["Fail", "Ignore"], "spec", causes);
+    if !spec["paramKind"].is_null() {
+        param_kind(&spec["paramKind"], causes);
+    }
+    let constraints = &spec["matchConstraints"];
+    if constraints.is_null() {
+        causes.push(Cause::required("spec.matchConstraints", ""));
+        return;
+    }
+    match_resources(constraints, "spec.matchConstraints", causes);
+    if items(&constraints["resourceRules"]).is_empty() {
+        causes.push(Cause::required("spec.matchConstraints.resourceRules", ""));
+    }
+}
+
+/// The conditions of a policy, and its variables, which later expressions know.
+fn scope(spec: &Value, causes: &mut Vec<Cause>) -> Composition {
+    let has_params = !spec["paramKind"].is_null();
+    let conditions = &spec["matchConditions"];
+    causes.extend(match_conditions::validate(conditions, "spec.matchConditions", has_params));
+    let mut scope = Composition::new(has_params);
+    for (index, one) in items(&spec["variables"]).iter().enumerate() {
+        variable(one, &format!("spec.variables[{index}]"), &mut scope, causes);
+    }
+    scope
+}
+
+/// What bindings of both kinds say.
+fn bound(spec: &Value, causes: &mut Vec<Cause>) {
     match str_of(&spec["policyName"]) {
         "" => causes.push(Cause::required("spec.policyName", "")),
         name => {
@@ -119,13 +115,11 @@ pub(super) fn binding(object: &Value) -> Vec<Cause> {
         }
     }
     if !spec["paramRef"].is_null() {
-        param_ref(&spec["paramRef"], &mut causes);
+        param_ref(&spec["paramRef"], causes);
     }
     if !spec["matchResources"].is_null() {
-        match_resources(&spec["matchResources"], "spec.matchResources", &mut causes);
+        match_resources(&spec["matchResources"], "spec.matchResources", causes);
     }
-    actions(&spec["validationActions"], &mut causes);
-    causes
 }
 
 fn param_kind(kind: &Value, causes: &mut Vec<Cause>) {
@@ -213,7 +207,7 @@ fn is_identifier(name: &str) -> bool {
     let letter = |c: char| c == '_' || c.is_ascii_alphabetic();
     name.starts_with(letter)
         && name.chars().all(|c| letter(c) || c.is_ascii_digit())
-        && !RESERVED.contains(&name)
+        && !cel::is_reserved(name)
 }
 
 fn validation(validation: &Value, path: &str, scope: &Composition, causes: &mut Vec<Cause>) {

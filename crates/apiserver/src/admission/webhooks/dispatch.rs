@@ -1,8 +1,5 @@
 //! Who is asked about a write, and what becomes of the answers.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-
 use api_meta::object::ObjectExt;
 use api_meta::patch;
 use api_meta::status::{Cause, Status};
@@ -11,6 +8,8 @@ use serde_json::Value;
 use super::hook::{Hook, SCOPE};
 use super::{Table, is_exempt, review};
 use crate::admission::expressions::{Facts, RequestAuthority};
+use crate::admission::forms::{check_readable, conform, decoded, one_seen_as, seen_as};
+use crate::admission::reinvocation::Reinvocation;
 use crate::admission::request::{Operation, Request};
 use crate::admission::rules::{self, Objects};
 use crate::catalog::Catalog;
@@ -19,8 +18,9 @@ use crate::resource::Resource;
 use crate::webhook::CallError;
 
 impl Table {
-    /// Lets the mutating webhooks change `object`, one after the other. It is given back in the form
-    /// that its kind reads; validation is still to come. Without a change it stays as it was.
+    /// Lets the mutating webhooks change `object`, one after the other; in the second round those that
+    /// have reason to. It is given back in the form that its kind reads; validation is still to come.
+    /// Without a change it stays as it was. Says whether there was one.
     ///
     /// # Errors
     /// A refusal, or a call that failed where that may not be passed over.
@@ -30,33 +30,33 @@ impl Table {
         request: &Request<'_>,
         object: Option<&mut Value>,
         old: Option<&Value>,
-    ) -> Result<(), Status> {
+        rounds: &mut Reinvocation<usize>,
+    ) -> Result<bool, Status> {
         let catalog = registry.catalog();
         if !concerns(&self.mutating, &catalog, request) {
-            return Ok(());
+            return Ok(false);
         }
         let mut working = object.as_deref().map(|object| decoded(request, object.clone()));
         let before = working.clone();
-        // Webhooks that want to be asked again, and those that have reason to.
-        let (mut asked, mut again) = (BTreeSet::new(), BTreeSet::new());
+        let mut changed = false;
         for (index, hook) in self.mutating.iter().enumerate() {
+            if !rounds.wants(&index) {
+                continue;
+            }
             if call_mutating(hook, registry, &catalog, request, &mut working, old).await? {
-                again.append(&mut asked);
+                rounds.changed();
+                changed = true;
             }
             if hook.reinvoked {
-                asked.insert(index);
+                rounds.asked(index);
             }
-        }
-        for index in again {
-            let hook = &self.mutating[index];
-            call_mutating(hook, registry, &catalog, request, &mut working, old).await?;
         }
         if let (Some(object), Some(working)) = (object, working)
             && Some(&working) != before.as_ref()
         {
             *object = working;
         }
-        Ok(())
+        Ok(changed)
     }
 
     /// Asks the validating webhooks, all at once, about an object that is otherwise ready to be
@@ -92,37 +92,6 @@ fn concerns(hooks: &[Hook], catalog: &Catalog, request: &Request<'_>) -> bool {
     !is_exempt(request.resource) && hooks.iter().any(|hook| hook.wanted(request, catalog).is_some())
 }
 
-/// A body in the form in which its kind reads it, and without what only the server sets.
-fn decoded(request: &Request<'_>, mut object: Value) -> Value {
-    if request.operation == Operation::Create && request.subresource.is_empty() {
-        let own = [
-            "uid",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-        ];
-        for field in own {
-            object.remove_meta(field);
-        }
-    }
-    conform(request, &mut object);
-    object
-}
-
-fn conform(request: &Request<'_>, object: &mut Value) {
-    if !has_own_kind(request) {
-        request.resource.strategy.prune(object);
-        request.resource.strategy.default(object);
-    }
-}
-
-/// Whether the body is of another kind than the resource's objects.
-fn has_own_kind(request: &Request<'_>) -> bool {
-    let subresource = request.resource.subresource(request.subresource);
-    subresource.is_some_and(|subresource| subresource.gvk.is_some())
-}
-
 /// Asks one mutating webhook, if it wants to be asked. Whether it changed the object.
 async fn call_mutating(
     hook: &Hook,
@@ -151,12 +120,12 @@ async fn call_mutating(
     };
     let mut patched = one_seen_as(registry, request, seen, Some(object)).await?.into_owned();
     apply(hook, &patch, &mut patched)?;
-    if seen.version != request.resource.version {
+    if seen.api_version() != request.resource.api_version() {
         registry.convert(request.resource, &mut patched).await?;
     }
-    check_readable(request, &patched)?;
+    check_readable(request, request.resource, &patched)?;
     check_same_name(request, object, &patched)?;
-    conform(request, &mut patched);
+    conform(request, request.resource, &mut patched);
     let changed = patched != *object;
     *object = patched;
     Ok(changed)
@@ -179,17 +148,6 @@ fn apply(hook: &Hook, patch: &Value, object: &mut Value) -> Result<(), Status> {
         true => Ok(()),
         false => Err(failed("the object is left without metadata".to_owned())),
     }
-}
-
-/// What a webhook made of an object must still be one of its kind.
-fn check_readable(request: &Request<'_>, object: &Value) -> Result<(), Status> {
-    let strategy = &request.resource.strategy;
-    let problem = api_meta::metadata::type_problem(object);
-    let problem = problem.or_else(|| match has_own_kind(request) {
-        true => None,
-        false => strategy.decode_problem(object),
-    });
-    problem.map_or(Ok(()), |problem| Err(Status::internal(problem)))
 }
 
 /// What exists keeps its name. What does not may be given another.
@@ -238,32 +196,6 @@ async fn selected<'r>(
         Err(_) if hook.ignores_failure => Ok(None),
         Err(problem) => Err(request.forbidden(objects.new, &problem)),
     }
-}
-
-/// Both objects as those of another version of the resource; null for those that are absent.
-pub(in crate::admission) async fn seen_as<'a>(
-    registry: &Registry,
-    request: &Request<'_>,
-    seen: &Resource,
-    objects: Objects<'a>,
-) -> Result<(Cow<'a, Value>, Cow<'a, Value>), Status> {
-    let new = one_seen_as(registry, request, seen, objects.new).await?;
-    Ok((new, one_seen_as(registry, request, seen, objects.old).await?))
-}
-
-async fn one_seen_as<'a>(
-    registry: &Registry,
-    request: &Request<'_>,
-    seen: &Resource,
-    object: Option<&'a Value>,
-) -> Result<Cow<'a, Value>, Status> {
-    let Some(object) = object else { return Ok(Cow::Owned(Value::Null)) };
-    if seen.version == request.resource.version || has_own_kind(request) {
-        return Ok(Cow::Borrowed(object));
-    }
-    let mut converted = object.clone();
-    registry.convert(seen, &mut converted).await?;
-    Ok(Cow::Owned(converted))
 }
 
 /// Asks one webhook. The patch that it wants, if any.

@@ -25,8 +25,8 @@ pub struct WebhookFollower {
 pub async fn start(registry: &Arc<Registry>) -> Result<WebhookFollower, Status> {
     registry.fresh().await?;
     let mut configurations = Configurations::default();
-    let mut mutating = subscribe(registry, MUTATING)?;
-    let mut validating = subscribe(registry, VALIDATING)?;
+    let mut mutating = registry.subscribe_to(GROUP, MUTATING)?;
+    let mut validating = registry.subscribe_to(GROUP, VALIDATING)?;
     for (mutates, subscription) in [(true, &mut mutating), (false, &mut validating)] {
         let first = subscription.next().await.ok_or_else(Status::unknown_resource)?;
         configurations.take(mutates, first);
@@ -35,11 +35,6 @@ pub async fn start(registry: &Arc<Registry>) -> Result<WebhookFollower, Status> 
     let mut tasks = JoinSet::new();
     tasks.spawn(follow(registry.clone(), configurations, mutating, validating));
     Ok(WebhookFollower { _tasks: tasks })
-}
-
-fn subscribe(registry: &Arc<Registry>, plural: &str) -> Result<Subscription, Status> {
-    let resource = registry.find(GROUP, plural).ok_or_else(Status::unknown_resource)?;
-    Ok(registry.subscribe(&resource))
 }
 
 async fn follow(

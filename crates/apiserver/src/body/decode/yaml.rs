@@ -10,9 +10,13 @@ use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
 use super::{DUPLICATES_NAMED_MAX, Decoded, Duplicate};
 
+/// Levels of a document: the parser takes more of the stack for each than that of JSON.
+pub const DEPTH_MAX: usize = 64;
 /// Levels of a document in which keys are told by their lines: each takes a large part of the stack.
 /// Deeper ones are refused in the parser's words.
 const LINED_DEPTH_MAX: usize = 32;
+/// Values that the aliases of a document may repeat: a few hundred bytes could ask for millions.
+const REPEATED_MAX: usize = 100_000;
 
 /// Reads one document: `0644` is octal, only `true` and `false` are booleans.
 ///
@@ -22,6 +26,8 @@ pub fn yaml(body: &[u8]) -> Result<Decoded, Status> {
     let text = std::str::from_utf8(body)
         .map_err(|_| Status::bad_request("the body of the request is not UTF-8"))?;
     let mut options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_depth: DEPTH_MAX },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_MAX },
         legacy_octal_numbers: true,
         strict_booleans: true,
     };

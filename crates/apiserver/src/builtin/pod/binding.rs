@@ -6,9 +6,10 @@ use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
 use api_meta::time;
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::status::set_condition;
+use crate::admission::built_in::topology_labels;
 use crate::builtin::fields::{items, str_of};
 use crate::registry::{Registry, Target, WriteOptions};
 use crate::resource::{Call, Endpoint};
@@ -39,6 +40,10 @@ impl Bindings {
         let registry = super::registry(&self.0)?;
         let pods = registry.find("", "pods").ok_or_else(Status::unknown_resource)?;
         let target = Target { resource: &pods, namespace: &call.namespace, name };
+        let place = match str_of(&body["target"]["kind"]) {
+            "Node" => topology_labels(&registry, str_of(&body["target"]["name"])).await?,
+            _ => Map::new(),
+        };
         let change = |old: &Value| {
             if let Some(text) = refusal(old) {
                 return Err(Status::conflict("", "pods/binding", name, &text));
@@ -52,6 +57,9 @@ impl Bindings {
                 for (key, value) in body["metadata"][field].as_object().into_iter().flatten() {
                     new["metadata"][field][key] = value.clone();
                 }
+            }
+            for (key, value) in &place {
+                new["metadata"]["labels"][key] = value.clone();
             }
             let now = time::format_seconds(jiff::Timestamp::now().as_second());
             let condition = json!({

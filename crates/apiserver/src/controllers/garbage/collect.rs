@@ -7,6 +7,7 @@ use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use serde_json::Value;
 
+use super::elsewhere;
 use super::graph::{Graph, Key, Owner, Ownership, Work};
 use crate::attributes::{GROUP_MASTERS, UserInfo};
 use crate::registry::{DeleteOptions, Propagation, Registry, Target, WriteOptions};
@@ -34,21 +35,24 @@ enum Found {
     Unknown,
 }
 
-fn options() -> WriteOptions {
+/// On whose behalf the collector writes.
+pub fn options() -> WriteOptions {
     WriteOptions::of(UserInfo::new(IDENTITY, &[GROUP_MASTERS]))
 }
 
+/// `is_first`: its owners are looked at for the first time.
 pub async fn perform(
     registry: &Registry,
     resource: &Arc<Resource>,
     graph: &Graph,
     work: &Work,
+    is_first: bool,
 ) -> Result<Outcome, Status> {
     let Some(object) = current(registry, resource, work.key()).await? else {
         return Ok(Outcome::Done);
     };
     match work {
-        Work::Check(_) => check(registry, resource, graph, &object).await,
+        Work::Check(_) => check(registry, resource, graph, &object, is_first).await,
         Work::Orphan(_) => orphan(registry, resource, graph, &object).await,
     }
 }
@@ -79,6 +83,7 @@ async fn check(
     resource: &Arc<Resource>,
     graph: &Graph,
     object: &Arc<Stored>,
+    is_first: bool,
 ) -> Result<Outcome, Status> {
     let ownership = Ownership::of(object);
     if ownership.waits_for_dependents() {
@@ -89,7 +94,11 @@ async fn check(
     }
     let mut states = Vec::with_capacity(ownership.owner_references.len());
     for owner in &ownership.owner_references {
-        states.push(find_owner(registry, resource, object, owner).await?);
+        let found = find_owner(registry, resource, object, owner).await?;
+        if is_first && matches!(found, Found::Absent | Found::Unknown) {
+            elsewhere::report(registry, resource, object, owner).await;
+        }
+        states.push(found);
     }
     if states.contains(&Found::Unknown) {
         return Ok(Outcome::Unresolved);

@@ -2,7 +2,7 @@
 //!
 //! Invariant: `dependents` holds exactly the references in `owners`, turned around.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use api_meta::metadata::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN};
@@ -83,6 +83,8 @@ pub struct Graph {
     waiting: HashMap<Box<str>, Key>,
     /// Attempts that failed since the object last changed.
     failures: HashMap<Key, u32>,
+    /// Objects whose owners, as they are now, were not looked at yet.
+    unseen: HashSet<Key>,
 }
 
 /// What most objects lack, seen without parsing.
@@ -173,6 +175,11 @@ impl Graph {
         self.dependents.get(uid).into_iter().flatten().any(|key| waiting.contains(key))
     }
 
+    /// Whether an object's owners are looked at for the first time since they changed.
+    pub fn see(&mut self, key: &Key) -> bool {
+        self.unseen.remove(key)
+    }
+
     pub fn count_failure(&mut self, key: &Key) -> u32 {
         let count = self.failures.entry(key.clone()).or_default();
         *count += 1;
@@ -200,7 +207,9 @@ impl Graph {
         }
         if owners.is_empty() {
             self.owners.remove(key);
+            self.unseen.remove(key);
         } else {
+            self.unseen.insert(key.clone());
             self.owners.insert(key.clone(), owners);
             queue.insert(Work::Check(key.clone()));
         }

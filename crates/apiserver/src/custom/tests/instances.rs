@@ -43,6 +43,10 @@ fn served_versions_become_resources() {
     assert_eq!(v1.subresource("scale").unwrap().gvk, Some(("autoscaling", "v1", "Scale")));
     assert_eq!(v1.selectable_fields[0].label, "spec.req");
     assert_eq!(v1.selectable_fields[0].path, ["spec", "req"]);
+    assert!(v1.selectable_fields[0].offered);
+    // Both are read from the same stored objects, though only one says so.
+    assert_eq!(beta.selectable_fields[0].label, "spec.req");
+    assert!(!beta.selectable_fields[0].offered);
     assert!(beta.subresources.is_empty());
     assert_eq!(v1.strategy.storage_version(), Some("v1"));
     assert_eq!(v1.strategy.deprecation(), None);

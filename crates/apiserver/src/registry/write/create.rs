@@ -45,19 +45,20 @@ impl Registry {
         let name = object.name().to_owned();
         let target = Target { resource, namespace, name: &name };
         check_decodable(resource, &object, options)?;
+        let mut warnings = check_fields(resource, &object, options)?;
         check_namespace(&target, &mut object)?;
         if !matches!(object.resource_version(), "" | "0") {
             let text = "resourceVersion should not be set on objects to be created";
             return Err(Status::new(500, "", text));
         }
-        let mut warnings = check_fields(resource, &object, options)?;
         warnings.extend(deduplicate(&mut object));
         drop_server_fields(resource, &mut object);
         resource.strategy.prune(&mut object);
-        resource.strategy.default(&mut object);
+        default(resource, owners, &mut object);
         metadata::drop_empty(&mut object);
         if owners == Owners::Tracked {
-            Ownership::new(resource, self.catalog(), "", &options.manager).track(None, &mut object);
+            let ownership = Ownership::new(resource, self.catalog(), "", &options.manager);
+            ownership.track(self, None, &mut object).await;
         }
         let request = Request::new(&target, Operation::Create, options);
         if self.mutates(&request) {
@@ -106,7 +107,7 @@ impl Registry {
             && !resource.strategy.keeps_status_on_create()
             && object.as_object_mut().expect("checked to be an object").remove("status").is_some()
         {
-            resource.strategy.default(&mut object);
+            default(resource, owners, &mut object);
         }
         object.set_meta("uid", new_uid());
         object.set_meta("creationTimestamp", now());
@@ -121,6 +122,7 @@ impl Registry {
         if !causes.is_empty() {
             return Err(target.invalid(causes));
         }
+        options.warnings.add(resource.strategy.warnings(&write, &object, None));
         resource.strategy.admit(&write, Some(&mut object), None).await?;
         for plugin in self.plugins(resource) {
             plugin.admit(resource, &write, Some(&object), None).await?;
@@ -187,6 +189,13 @@ impl Registry {
         );
         Err(Status::forbidden(&resource.group, &resource.plural, target.name, &text)
             .causes(vec![cause]))
+    }
+}
+
+fn default(resource: &Resource, owners: Owners, object: &mut Value) {
+    match owners {
+        Owners::Tracked => resource.strategy.default(object),
+        Owners::Applied => resource.strategy.default_applied(object),
     }
 }
 

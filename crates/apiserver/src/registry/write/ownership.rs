@@ -1,18 +1,22 @@
 //! Who owns which field: what a write makes of `metadata.managedFields`.
 
-use std::borrow::Cow;
-use std::sync::Arc;
+mod versions;
+
+use std::sync::{Arc, LazyLock};
 
 use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
 use jiff::Timestamp;
 use serde_json::Value;
-use structured_merge::{ApplyError, ConvertError, FieldSet, Path, Schema, Typed, Versions, Write};
+use structured_merge::{
+    ApplyError, ConvertError, FieldSet, Path, Schema, Typed, UpdateError, Versions, Write,
+};
+use versions::KindVersions;
 
-use super::bring_to_version;
 use crate::catalog::Catalog;
 use crate::openapi::builtin;
-use crate::resource::{Backend, Resource};
+use crate::registry::Registry;
+use crate::resource::Resource;
 
 /// Where the entries of the outcome come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,16 +32,7 @@ pub(super) struct Ownership<'a> {
     resource: &'a Resource,
     subresource: &'a str,
     manager: &'a str,
-    versions: Served<'a>,
-}
-
-/// The versions that a kind is served in.
-struct Served<'a> {
-    resource: &'a Resource,
-    catalog: Arc<Catalog>,
-    deduced: Schema,
-    /// What the endpoint resets.
-    reset: FieldSet,
+    versions: KindVersions<'a>,
 }
 
 impl<'a> Ownership<'a> {
@@ -48,14 +43,14 @@ impl<'a> Ownership<'a> {
         manager: &'a str,
     ) -> Self {
         let reset = reset_fields(resource, subresource);
-        let versions = Served { resource, catalog, deduced: Schema::deduced(), reset };
+        let versions = KindVersions::new(resource, catalog, reset);
         Self { resource, subresource, manager, versions }
     }
 
-    fn write<'v>(&'v self, api_version: &'v str) -> Write<'v, Served<'a>> {
+    fn write<'v>(&'v self, api_version: &'v str) -> Write<'v, KindVersions<'a>> {
         Write {
             versions: &self.versions,
-            schema: self.versions.schema(self.resource),
+            schema: merge_schema(self.resource),
             api_version,
             subresource: self.subresource,
             manager: self.manager,
@@ -65,11 +60,18 @@ impl<'a> Ownership<'a> {
     }
 
     /// Gives `new`, the state that a create, replace or patch leads to, the entries that follow.
-    /// It has those of the body.
-    pub fn track(&self, old: Option<&Value>, new: &mut Value) {
+    /// It has those of the body. Where states cannot be compared it is left without any, as
+    /// kube-apiserver does it: a status of another type counts here, though it is not stored.
+    pub async fn track(&self, registry: &Registry, old: Option<&Value>, new: &mut Value) {
         let api_version = self.resource.api_version();
-        let entries = match self.write(&api_version).update(old, new) {
+        let work = || self.write(&api_version).update(old, new);
+        let entries = match self.versions.settle(registry, work).await {
             Ok(entries) => entries,
+            // Nobody's fields can be told from now on, unless they are tracked anew.
+            Err(
+                UpdateError::Compare(_)
+                | UpdateError::Convert { error: ConvertError::Unfit(_), .. },
+            ) => None,
             Err(error) => {
                 tracing::debug!(name = new.name(), %error, "kept the owners of fields as they were");
                 old.and_then(|old| old["metadata"].get("managedFields")).cloned()
@@ -79,12 +81,35 @@ impl<'a> Ownership<'a> {
     }
 
     /// What applying `config` makes of `old`, or of nothing.
-    pub fn apply(&self, old: Option<&Value>, config: &Value, force: bool) -> Result<Value, Status> {
+    pub async fn apply(
+        &self,
+        registry: &Registry,
+        old: Option<&Value>,
+        config: &Value,
+        force: bool,
+    ) -> Result<Value, Status> {
         let api_version = self.resource.api_version();
         check_kind(config, &api_version, &self.resource.kind)?;
-        let applied = self.write(&api_version).apply(old, config, force);
-        applied.map(|applied| applied.object).map_err(|error| refusal(&error))
+        let work = || self.write(&api_version).apply(old, config, force);
+        let applied = self.versions.settle(registry, work).await;
+        let object = applied.map_err(|error| refusal(&error))?.object;
+        match self.resource.strategy.decode_problem(&object) {
+            Some(problem) => Err(undecodable(config, &problem)),
+            None => Ok(object),
+        }
     }
+}
+
+/// Told before anything about the name or the version of the object, and of the body alone.
+fn undecodable(config: &Value, problem: &str) -> Status {
+    let (group, version) = api_meta::object::group_version(config.api_version());
+    let kind = format!("{group}/{version}, Kind={}", config.kind());
+    let (namespace, name) = (config.namespace(), config.name());
+    let text = format!(
+        "failed to convert new object ({namespace}/{name}; {kind}) to proper version: unable to \
+         convert unstructured object to {kind}: {problem}"
+    );
+    Status::new(500, "", text)
 }
 
 impl Ownership<'_> {
@@ -137,8 +162,7 @@ fn check_kind(config: &Value, api_version: &str, wanted: &str) -> Result<(), Sta
     if config.api_version() == api_version && kind == wanted {
         return Ok(());
     }
-    let (group, version) =
-        config.api_version().split_once('/').unwrap_or(("", config.api_version()));
+    let (group, version) = api_meta::object::group_version(config.api_version());
     Err(Status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
@@ -194,45 +218,14 @@ fn timeless(entries: &Value) -> Vec<Value> {
     entries
 }
 
-impl Served<'_> {
-    fn schema<'s>(&'s self, resource: &'s Resource) -> &'s Schema {
-        if resource.custom {
-            return resource.strategy.merge_schema().unwrap_or(&self.deduced);
-        }
-        let builtin = builtin(&resource.group, &resource.version, &resource.kind);
-        builtin.map_or(&self.deduced, |builtin| builtin.merge_schema())
+/// How objects of the resource merge; told from each where nothing is known of their kind.
+pub(crate) fn merge_schema(resource: &Resource) -> &Schema {
+    static DEDUCED: LazyLock<Schema> = LazyLock::new(Schema::deduced);
+    if resource.custom {
+        return resource.strategy.merge_schema(&resource.api_version()).unwrap_or(&DEDUCED);
     }
-
-    /// The resource in another version. It may be in another group: what is stored counts.
-    fn served_as(&self, api_version: &str) -> Option<&Resource> {
-        let Backend::Stored { prefix } = &self.resource.backend else { return None };
-        let same = |other: &&Arc<Resource>| {
-            other.api_version() == api_version
-                && matches!(&other.backend, Backend::Stored { prefix: other } if other == prefix)
-        };
-        self.catalog.all().find(same).map(|resource| &**resource)
-    }
-}
-
-impl Versions for Served<'_> {
-    fn convert<'v>(
-        &'v self,
-        object: &Typed<'v>,
-        api_version: &str,
-    ) -> Result<Typed<'v>, ConvertError> {
-        if object.value.api_version() == api_version {
-            return Ok(object.clone());
-        }
-        let missing = || ConvertError::MissingVersion(api_version.to_owned());
-        let resource = self.served_as(api_version).ok_or_else(missing)?;
-        let mut value = object.value.clone().into_owned();
-        bring_to_version(resource, &mut value);
-        Ok(Typed::unchecked(Cow::Owned(value), self.schema(resource)))
-    }
-
-    fn ignored(&self, _api_version: &str) -> Option<&FieldSet> {
-        Some(&self.reset)
-    }
+    let builtin = builtin(&resource.group, &resource.version, &resource.kind);
+    builtin.map_or(&*DEDUCED, |builtin| builtin.merge_schema())
 }
 
 /// What the endpoint resets whoever writes there, so that nobody comes to own it by that.

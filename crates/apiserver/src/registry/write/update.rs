@@ -10,6 +10,7 @@ use storage::{Expect, StorageError};
 
 use super::duplicates::deduplicate;
 use super::ownership::{Owners, Ownership, put_back_times, set_entries};
+use super::wish::{Change, Wish};
 use super::{
     CONFLICT_RETRIES_MAX, Target, WriteOptions, Written, bring_to_version, check_decodable,
     check_fields, check_namespace, check_type, spec_differs, unstored,
@@ -20,9 +21,6 @@ use crate::registry::{Registry, storage_failed};
 use crate::resource::Resource;
 use crate::stored::Stored;
 use crate::strategy::Operation;
-
-/// What a change makes of the current state. It may run several times.
-pub type Change<'a> = dyn Fn(&Value) -> Result<Value, Status> + Send + Sync + 'a;
 
 impl Registry {
     /// PUT: replaces the object by `body`, or only its status.
@@ -84,15 +82,14 @@ impl Registry {
         let resource = target.resource;
         let subresource = subresource(operation, options);
         let ownership = Ownership::new(resource, self.catalog(), subresource, &options.manager);
-        let change = |old: &Value| ownership.apply(Some(old), config, force);
+        let wish = Wish::Applied { ownership: &ownership, config, force };
         for _ in 0..CONFLICT_RETRIES_MAX {
-            let modified =
-                self.modify_owned(target, operation, options, &change, Owners::Applied).await;
+            let modified = self.modify_to(target, operation, options, &wish).await;
             match modified {
                 Err(status) if status.code == 404 && operation == Operation::Update => {}
                 other => return other,
             }
-            let mut object = ownership.apply(None, config, force)?;
+            let mut object = ownership.apply(self, None, config, force).await?;
             check_name(target, &object)?;
             if let Some(refused) = &options.creation_refused {
                 return Err(Status::clone(refused));
@@ -121,7 +118,7 @@ impl Registry {
         options: &WriteOptions,
         change: &Change<'_>,
     ) -> Result<Written, Status> {
-        self.modify_owned(target, operation, options, change, Owners::Tracked).await
+        self.modify_to(target, operation, options, &Wish::Changed(change)).await
     }
 
     /// As [`Registry::modify`], where the result has its owners of fields already.
@@ -131,26 +128,24 @@ impl Registry {
         options: &WriteOptions,
         change: &Change<'_>,
     ) -> Result<Written, Status> {
-        let operation = Operation::Update;
-        self.modify_owned(target, operation, options, change, Owners::Applied).await
+        self.modify_to(target, Operation::Update, options, &Wish::Owned(change)).await
     }
 
-    async fn modify_owned(
+    async fn modify_to(
         &self,
         target: &Target<'_>,
         operation: Operation,
         options: &WriteOptions,
-        change: &Change<'_>,
-        owners: Owners,
+        wish: &Wish<'_>,
     ) -> Result<Written, Status> {
-        let resource = target.resource;
+        let (resource, owners) = (target.resource, wish.owners());
         self.fresh().await?;
         let key =
             resource.key(target.namespace, target.name).ok_or_else(Status::method_not_allowed)?;
         let mut current = self.cache(resource)?.get(&key).ok_or_else(|| target.not_found())?;
         for _ in 0..CONFLICT_RETRIES_MAX {
             let old = self.served_value(resource, &current).await?;
-            let mut new = change(&old)?;
+            let mut new = wish.outcome(self, &old).await?;
             let warnings =
                 self.settle_update(target, operation, options, owners, &old, &mut new).await?;
             resource.strategy.lose_unstored(&mut new);
@@ -218,8 +213,9 @@ impl Registry {
         metadata::drop_empty(new);
         if owners == Owners::Tracked {
             let subresource = subresource(operation, options);
-            Ownership::new(resource, self.catalog(), subresource, &options.manager)
-                .track(Some(old), new);
+            let catalog = self.catalog();
+            let ownership = Ownership::new(resource, catalog, subresource, &options.manager);
+            ownership.track(self, Some(old), new).await;
         }
         let request = Request::new(target, operation, options);
         self.mutate(&request, Some(new), Some(old)).await?;
@@ -240,9 +236,7 @@ impl Registry {
             plugin.prepare(resource, &write, new, Some(old));
         }
         if resource.rules.generation {
-            let labels = |object: &Value| object["metadata"].get("labels").cloned();
-            let relabelled = resource.strategy.counts_labels() && labels(old) != labels(new);
-            let bump = i64::from(relabelled || spec_differs(resource, old, new));
+            let bump = i64::from(is_new_generation(resource, operation, old, new));
             new.set_meta("generation", old.generation() + bump);
         }
         metadata::drop_empty(new);
@@ -258,6 +252,7 @@ impl Registry {
         if !causes.is_empty() {
             return Err(target.invalid(causes));
         }
+        options.warnings.add(resource.strategy.warnings(&write, new, Some(old)));
         if new != old {
             resource.strategy.admit(&write, Some(new), Some(old)).await?;
             for plugin in self.plugins(resource).filter(|_| reviewed) {
@@ -271,6 +266,16 @@ impl Registry {
         warnings.extend(options.warnings.take());
         Ok(warnings)
     }
+}
+
+/// Whether what is wanted differs. What comes with a status is told by those who count generations.
+fn is_new_generation(resource: &Resource, operation: Operation, old: &Value, new: &Value) -> bool {
+    let counted = match operation {
+        Operation::UpdateStatus => &[],
+        _ => resource.strategy.counts_metadata(),
+    };
+    let differs = |field: &&str| old["metadata"].get(field) != new["metadata"].get(field);
+    counted.iter().any(differs) || spec_differs(resource, old, new)
 }
 
 /// Whether a terminating object must stay.

@@ -1,0 +1,57 @@
+//! DefaultStorageClass and DefaultIngressClass: what names no class gets the default one.
+
+use std::cmp::Reverse;
+
+use api_meta::object::ObjectExt;
+use api_meta::status::Status;
+use serde_json::Value;
+
+use super::all;
+use crate::builtin::fields::str_of;
+use crate::registry::Registry;
+
+/// Names the class of a claim in the old way.
+pub(super) const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+/// Names the class of an ingress in the old way.
+const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
+const DEFAULT_STORAGE: [&str; 2] = [
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+];
+const DEFAULT_INGRESS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
+
+/// # Errors
+/// The classes cannot be read.
+pub(super) async fn of_claim(registry: &Registry, claim: &mut Value) -> Result<(), Status> {
+    if !claim["spec"]["storageClassName"].is_null() || claim.annotation(STORAGE_CLASS).is_some() {
+        return Ok(());
+    }
+    let classes = all(registry, "storage.k8s.io", "storageclasses").await?;
+    if let Some(name) = default_of(&classes, &DEFAULT_STORAGE) {
+        claim["spec"]["storageClassName"] = name.into();
+    }
+    Ok(())
+}
+
+/// # Errors
+/// The classes cannot be read.
+pub(super) async fn of_ingress(registry: &Registry, ingress: &mut Value) -> Result<(), Status> {
+    let named = !ingress["spec"]["ingressClassName"].is_null();
+    if named || ingress.annotation(INGRESS_CLASS).is_some() {
+        return Ok(());
+    }
+    let classes = all(registry, "networking.k8s.io", "ingressclasses").await?;
+    if let Some(name) = default_of(&classes, &DEFAULT_INGRESS) {
+        ingress["spec"]["ingressClassName"] = name.into();
+    }
+    Ok(())
+}
+
+/// The newest of those that are marked; of equally new ones the first by name.
+fn default_of<'a>(classes: &'a [Value], marks: &[&str]) -> Option<&'a str> {
+    let marked = |class: &&Value| marks.iter().any(|mark| class.annotation(mark) == Some("true"));
+    let created = |class: &Value| str_of(&class["metadata"]["creationTimestamp"]).to_owned();
+    let defaults = classes.iter().filter(marked);
+    let newest = defaults.min_by_key(|class| (Reverse(created(class)), class.name()));
+    newest.map(|class| class.name())
+}

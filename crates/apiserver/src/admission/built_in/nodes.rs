@@ -1,0 +1,47 @@
+//! TaintNodesByCondition: a new node takes no pods until a controller has seen that it is ready. And
+//! PodTopologyLabels: pods say in which zone and region their node is.
+
+use api_meta::status::Status;
+use serde_json::{Map, Value, json};
+
+use super::find;
+use crate::builtin::fields::{items, str_of};
+use crate::registry::Registry;
+
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const TOPOLOGY: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
+
+/// Marks a new node as not ready.
+pub(super) fn taint(node: &mut Value) {
+    let mut taints = items(&node["spec"]["taints"]).to_vec();
+    let same = |taint: &Value| taint["key"] == NOT_READY && taint["effect"] == "NoSchedule";
+    if !taints.iter().any(same) {
+        taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
+        node["spec"]["taints"] = taints.into();
+    }
+}
+
+/// Labels a pod that is made for a node.
+pub(super) async fn label_pod(registry: &Registry, pod: &mut Value) -> Result<(), Status> {
+    let node = str_of(&pod["spec"]["nodeName"]).to_owned();
+    for (key, value) in topology_labels(registry, &node).await? {
+        pod["metadata"]["labels"][key] = value;
+    }
+    Ok(())
+}
+
+/// The labels of a node that its pods get too. None when there is no such node.
+///
+/// # Errors
+/// The node cannot be read.
+pub(crate) async fn topology_labels(
+    registry: &Registry,
+    node: &str,
+) -> Result<Map<String, Value>, Status> {
+    if node.is_empty() {
+        return Ok(Map::new());
+    }
+    let found = find(registry, ("", "nodes"), "", node).await?.unwrap_or_default();
+    let labels = found["metadata"]["labels"].as_object().cloned().unwrap_or_default();
+    Ok(labels.into_iter().filter(|(key, _)| TOPOLOGY.contains(&key.as_str())).collect())
+}

@@ -1,0 +1,211 @@
+//! One mutation of a policy: what its expression makes, and how an object is changed by it.
+
+use std::borrow::Cow;
+
+use api_meta::patch::{self, Unfit};
+use api_meta::status::Status;
+use cel::message::{JSON_PATCH, OBJECT};
+use cel::{List, Type};
+use serde_json::{Value, json};
+use structured_merge::{Duplicates, Schema, Typed};
+
+use crate::admission::expressions::{Composition, Expression, Facts, evaluate_all};
+use crate::admission::forms::has_own_kind;
+use crate::admission::request::Request;
+use crate::builtin::fields::str_of;
+use crate::openapi::builtin;
+use crate::registry::merge_schema;
+use crate::resource::Resource;
+
+/// Cost units that one mutation may use.
+const COST_MAX: u64 = 10_000_000;
+
+/// How an object is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::admission::policies) enum PatchType {
+    /// By laying an object over it, as an apply does.
+    ApplyConfiguration,
+    JsonPatch,
+}
+
+pub(super) struct Mutation {
+    patch_type: PatchType,
+    expression: Expression,
+}
+
+/// Why a mutation changes nothing.
+pub(super) enum Fault {
+    /// The failure policy says what becomes of the write.
+    Failed(String),
+    /// What came of it is no object of the kind, which refuses the write in any case.
+    Unreadable(Box<Status>),
+}
+
+impl Fault {
+    /// What metrics call it.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Failed(text) if text.starts_with("compilation") => "compile_error",
+            Self::Failed(text) if text.contains("running out of cost budget") => "out_of_budget",
+            _ => "invalid_error",
+        }
+    }
+}
+
+impl PatchType {
+    /// The type and its field in a mutation.
+    pub(in crate::admission::policies) const ALL: [(Self, &'static str, &'static str); 2] = [
+        (Self::ApplyConfiguration, "ApplyConfiguration", "applyConfiguration"),
+        (Self::JsonPatch, "JSONPatch", "jsonPatch"),
+    ];
+
+    /// What the expression must evaluate to.
+    pub(in crate::admission::policies) fn result(self) -> Type {
+        match self {
+            Self::ApplyConfiguration => Type::Message(OBJECT.into()),
+            Self::JsonPatch => Type::List(Type::Message(JSON_PATCH.into()).into()),
+        }
+    }
+}
+
+impl Mutation {
+    /// Reads a mutation as it was validated.
+    pub(super) fn read(mutation: &Value, scope: &Composition) -> Self {
+        let [apply, patch] = PatchType::ALL;
+        let (patch_type, _, field) = if mutation["patchType"] == apply.1 { apply } else { patch };
+        let source = str_of(&mutation[field]["expression"]);
+        Self { patch_type, expression: scope.mutation(source, &patch_type.result()) }
+    }
+
+    /// What the mutation makes of the object of `facts`.
+    pub(super) fn patched(
+        &self,
+        scope: &Composition,
+        facts: Facts<'_>,
+        request: &Request<'_>,
+        seen: &Resource,
+    ) -> Result<Value, Fault> {
+        let composed = scope.over(facts);
+        let evaluated = evaluate_all(&composed, [Some(&self.expression)], COST_MAX);
+        let (outcomes, _) = evaluated.map_err(Fault::Failed)?;
+        let made = outcomes.into_iter().flatten().next();
+        let made = made.unwrap_or_else(|| Err("the mutation has no expression".to_owned()));
+        let made = made.map_err(Fault::Failed)?;
+        match self.patch_type {
+            PatchType::ApplyConfiguration => {
+                applied(&made, facts.object, schema(request, seen)).map_err(Fault::Failed)
+            }
+            PatchType::JsonPatch => {
+                let operations = operations(&made).map_err(Fault::Failed)?;
+                changed(&operations, facts.object, request, seen)
+            }
+        }
+    }
+}
+
+/// How objects of the kind that the write is about merge.
+fn schema<'s>(request: &Request<'_>, seen: &'s Resource) -> &'s Schema {
+    if has_own_kind(request) {
+        let (group, version, kind) = request.kind();
+        if let Some(own) = builtin(&group, &version, &kind) {
+            return own.merge_schema();
+        }
+    }
+    merge_schema(seen)
+}
+
+/// `object` with what an expression made laid over it.
+fn applied(made: &cel::Value<'_>, object: &Value, schema: &Schema) -> Result<Value, String> {
+    let cel::Value::Message(made) = made else {
+        return Err("unsupported return type from ApplyConfiguration expression".to_owned());
+    };
+    let mut wish = made.to_object()?;
+    for field in ["apiVersion", "kind"] {
+        wish[field] = object[field].clone();
+    }
+    let failed = |what: &str, problem: &dyn std::fmt::Display| {
+        format!("error applying patch: {what}: {problem}")
+    };
+    let wish = Typed::new(Cow::Owned(wish), schema, Duplicates::Refuse)
+        .map_err(|problems| failed("failed to convert patch object to typed object", &problems))?;
+    let atomics = wish.atomics();
+    if !atomics.is_empty() {
+        let text = format!("may not mutate atomic arrays, maps or structs: {}", atomics.join(", "));
+        return Err(failed("invalid ApplyConfiguration", &text));
+    }
+    let live =
+        Typed::new(Cow::Borrowed(object), schema, Duplicates::Allow).map_err(|problems| {
+            failed("failed to convert original object to typed object", &problems)
+        })?;
+    let merged = live.merge(&wish);
+    let merged = merged.map_err(|problems| failed("failed to merge patch", &problems))?;
+    Ok(merged.value.into_owned())
+}
+
+/// The JSON patch that an expression made.
+fn operations(made: &cel::Value<'_>) -> Result<Value, String> {
+    let cel::Value::List(List::Made(made)) = made else {
+        return Err("type mismatch: JSONPatchType.expression should evaluate to array".to_owned());
+    };
+    made.iter().map(operation).collect()
+}
+
+fn operation(made: &cel::Value<'_>) -> Result<Value, String> {
+    let cel::Value::Message(made) = made else {
+        return Err(
+            "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch"
+                .to_owned(),
+        );
+    };
+    let text = |field: &str| match made.fields().get(field) {
+        Some(cel::Value::Text(text)) => text.to_string(),
+        _ => String::new(),
+    };
+    let mut operation = json!({"op": text("op"), "path": text("path")});
+    if !text("from").is_empty() {
+        operation["from"] = text("from").into();
+    }
+    if let Some(value) = made.fields().get("value") {
+        operation["value"] = match value {
+            cel::Value::Message(object) => object.to_object()?,
+            other => other.to_json().map_err(|problem| {
+                format!(
+                    "JSONPath valueExpression evaluated to a type that could not marshal to JSON: \
+                     {problem}"
+                )
+            })?,
+        };
+    }
+    Ok(operation)
+}
+
+/// `object` with the operations done. A test that fails undoes all of them.
+fn changed(
+    operations: &Value,
+    object: &Value,
+    request: &Request<'_>,
+    seen: &Resource,
+) -> Result<Value, Fault> {
+    let mut changed = object.clone();
+    match patch::json_patch_explained(&mut changed, operations) {
+        Ok(()) => {}
+        Err(Unfit::Test(_)) => return Ok(object.clone()),
+        Err(problem) => return Err(Fault::Failed(format!("JSON Patch: {problem}"))),
+    }
+    let unreadable = |text: &str| Err(Fault::Unreadable(Box::new(Status::internal(text))));
+    if !changed["metadata"].is_object() {
+        return unreadable("the object is left without metadata");
+    }
+    if changed["apiVersion"] != object["apiVersion"] || changed["kind"] != object["kind"] {
+        return unreadable("a mutation may not change what kind an object is of");
+    }
+    if !seen.custom && !has_own_kind(request) {
+        let unknown = seen.strategy.unknown_fields(&changed);
+        if !unknown.is_empty() {
+            let told: Vec<_> =
+                unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+            return unreadable(&format!("strict decoding error: {}", told.join(", ")));
+        }
+    }
+    Ok(changed)
+}

@@ -1,0 +1,24 @@
+//! The same to a real kube-apiserver and to this server: what both do must be alike.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "upstream/definitions.rs"]
+mod definitions;
+#[path = "upstream/ingresses.rs"]
+mod ingresses;
+#[path = "upstream/json_patches.rs"]
+mod json_patches;
+#[path = "upstream/namespaces.rs"]
+mod namespaces;
+#[path = "upstream/nesting.rs"]
+mod nesting;
+#[path = "upstream/owners.rs"]
+mod owners;
+#[path = "upstream/side.rs"]
+mod side;
+#[path = "upstream/sockets.rs"]
+mod sockets;
+#[path = "wait/wait.rs"]
+mod wait;
+#[path = "upstream/world.rs"]
+mod world;
