@@ -4,8 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::context::{Context, Presentation};
 use crate::descriptor::{Descriptor, Resource};
+use crate::listing::Page;
 use crate::mapping;
 use crate::query::{ListQuery, PageUrl};
+use crate::reduced;
 use crate::state::summarise;
 
 /// A stored object as the caller sees it, formatter and all.
@@ -15,6 +17,102 @@ pub(crate) fn resource(
     stored: &Value,
     reveal: bool,
 ) -> Resource {
+    Showing::new(context, descriptor).resource(stored, reveal)
+}
+
+/// Shows objects of one type: what is the same for all of them is found out once.
+pub(crate) struct Showing<'a> {
+    context: &'a Presentation<'a>,
+    descriptor: &'a Descriptor,
+    related: Vec<Related<'a>>,
+}
+
+/// A link to the resources of another type that belong to the one shown.
+struct Related<'a> {
+    plural: &'a str,
+    target: RelatedTarget<'a>,
+}
+
+enum RelatedTarget<'a> {
+    /// Below the resource, by this name.
+    Below(String),
+    /// In the collection of this type, where the field names the resource.
+    Referring { other: &'a Descriptor, field: &'a str },
+}
+
+impl<'a> Showing<'a> {
+    pub fn new(context: &'a Presentation<'a>, descriptor: &'a Descriptor) -> Self {
+        Self { context, descriptor, related: related(context, descriptor) }
+    }
+
+    /// `reveal`: also what is shown only in the reply to a create.
+    pub fn resource(&self, stored: &Value, reveal: bool) -> Resource {
+        let Self { context, descriptor, .. } = *self;
+        let (id, fields) = fields(context, descriptor, stored, reveal);
+        let mut resource = Resource { id, fields, ..Resource::default() };
+        self.add_links(&mut resource);
+        add_served_links(context, descriptor, stored, &mut resource);
+        add_actions(context, descriptor, stored, &mut resource);
+        if let Some(formatter) = &descriptor.formatter {
+            formatter.format(context, stored, &mut resource);
+        }
+        resource
+    }
+
+    fn add_links(&self, resource: &mut Resource) {
+        let Self { context, descriptor, .. } = *self;
+        let own = context.urls.resource(descriptor, &resource.id);
+        let methods = descriptor.methods;
+        for (name, on) in [("update", methods.update), ("remove", methods.delete)] {
+            if on {
+                resource.links.insert(name.to_owned(), own.clone());
+            }
+        }
+        for Related { plural, target } in &self.related {
+            let target = match target {
+                RelatedTarget::Below(name) => format!("{own}/{name}"),
+                RelatedTarget::Referring { other, field } => {
+                    context.urls.filtered(other, field, &resource.id)
+                }
+            };
+            resource.links.insert((*plural).to_owned(), target);
+        }
+        resource.links.insert("self".to_owned(), own);
+    }
+}
+
+fn related<'a>(context: &'a Presentation<'a>, descriptor: &'a Descriptor) -> Vec<Related<'a>> {
+    let (registry, version) = (context.registry, &descriptor.version);
+    let sub_context = registry.version_inside(version, &descriptor.id);
+    let below = |other: &'a Descriptor| Related {
+        plural: &other.plural,
+        target: RelatedTarget::Below(other.plural.to_lowercase()),
+    };
+    let mut found = Vec::new();
+    for other in registry.descriptors_of(version).filter(|d| d.methods.list) {
+        let mut fields = other.references_to(&descriptor.id).filter(|name| *name != "creatorId");
+        let Some(field) = fields.next() else { continue };
+        found.push(match sub_context {
+            Some(_) => below(other),
+            None => {
+                Related { plural: &other.plural, target: RelatedTarget::Referring { other, field } }
+            }
+        });
+    }
+    if let Some(inside) = sub_context {
+        let inner = registry.descriptors_of(&inside.path).filter(|d| d.methods.list);
+        found.extend(inner.map(|other| below(other)));
+    }
+    found
+}
+
+/// Id and fields, but for what a formatter adds.
+fn fields(
+    context: &Presentation<'_>,
+    descriptor: &Descriptor,
+    stored: &Value,
+    reveal: bool,
+) -> (String, Map<String, Value>) {
     let mut fields = mapping::to_view(descriptor, context.registry, stored, reveal);
     if descriptor.has_state {
         let summary = summarise(stored, context.now);
@@ -23,17 +121,31 @@ pub(crate) fn resource(
         fields.insert("transitioningMessage".to_owned(), summary.message.into());
     }
     let id = id_of(descriptor, stored);
+    if descriptor.fields.contains_key("id") {
+        fields.insert("id".to_owned(), id.clone().into());
+    }
+    (id, fields)
+}
+
+/// The fields as [`resource`] shows them, without what nothing is filtered or sorted by.
+pub(crate) fn shown_fields(
+    context: &Presentation<'_>,
+    descriptor: &Descriptor,
+    stored: &Value,
+) -> Map<String, Value> {
+    let (id, fields) = fields(context, descriptor, stored, false);
     let mut resource = Resource { id, fields, ..Resource::default() };
-    add_links(context, descriptor, &mut resource);
-    add_actions(context, descriptor, stored, &mut resource);
     if let Some(formatter) = &descriptor.formatter {
         formatter.format(context, stored, &mut resource);
     }
-    resource
+    resource.fields
 }
 
-/// `name`, or `namespace:name`.
+/// `name`, or `namespace:name`, or as the type says.
 pub(crate) fn id_of(descriptor: &Descriptor, stored: &Value) -> String {
+    if let Some(ids) = &descriptor.ids {
+        return ids.id(stored);
+    }
     let text = |field: &str| stored["metadata"][field].as_str().unwrap_or_default();
     if descriptor.namespaced {
         format!("{}:{}", text("namespace"), text("name"))
@@ -42,34 +154,17 @@ pub(crate) fn id_of(descriptor: &Descriptor, stored: &Value) -> String {
     }
 }
 
-fn add_links(context: &Presentation<'_>, descriptor: &Descriptor, resource: &mut Resource) {
+fn add_served_links(
+    context: &Presentation<'_>,
+    descriptor: &Descriptor,
+    stored: &Value,
+    resource: &mut Resource,
+) {
     let own = context.urls.resource(descriptor, &resource.id);
-    let methods = descriptor.methods;
-    for (name, on) in [("update", methods.update), ("remove", methods.delete)] {
-        if on {
-            resource.links.insert(name.to_owned(), own.clone());
-        }
+    let links = descriptor.served_links.iter();
+    for link in links.filter(|link| link.is_available(stored, context.caller)) {
+        resource.links.insert(link.name.clone(), format!("{own}/{}", link.segment()));
     }
-    let registry = context.registry;
-    let sub_context = registry.version_inside(&descriptor.version, &descriptor.id);
-    for other in registry.descriptors_of(&descriptor.version).filter(|d| d.methods.list) {
-        let mut fields = other.references_to(&descriptor.id).filter(|name| *name != "creatorId");
-        let Some(field) = fields.next() else { continue };
-        let target = if sub_context.is_some() {
-            format!("{own}/{}", other.plural.to_lowercase())
-        } else {
-            let collection = context.urls.path(&format!("{}/{}", other.version, other.plural));
-            format!("{collection}?{field}={}", crate::urls::encode(&resource.id))
-        };
-        resource.links.insert(other.plural.clone(), target);
-    }
-    if let Some(version) = sub_context {
-        for inner in registry.descriptors_of(&version.path).filter(|d| d.methods.list) {
-            let target = format!("{own}/{}", inner.plural.to_lowercase());
-            resource.links.insert(inner.plural.clone(), target);
-        }
-    }
-    resource.links.insert("self".to_owned(), own);
 }
 
 fn add_actions(
@@ -104,27 +199,19 @@ pub(crate) fn to_json(
     Value::Object(out)
 }
 
-/// Filters, sorts and cuts; the result is the collection's JSON.
+/// A page as a collection.
 pub(crate) fn collection(
     context: &Context<'_>,
     descriptor: &Descriptor,
     query: &ListQuery,
     self_url: &str,
-    stored: &[Value],
+    page: Page,
 ) -> Value {
-    let mut found: Vec<Resource> = stored
-        .iter()
-        .map(|object| resource(context, descriptor, object, false))
-        .filter(|resource| query.matches(descriptor, &resource.fields))
-        .collect();
-    found.sort_by(|a, b| query.compare((&a.id, &a.fields), (&b.id, &b.fields)));
     let url = PageUrl { url: self_url, pairs: context.query };
-    let ids: Vec<&str> = found.iter().map(|resource| resource.id.as_str()).collect();
-    let pagination = query.pagination(&url, &ids);
-    let (start, end) = query.page(&ids);
-    let page = found.drain(start..end).map(|r| to_json(context, descriptor, r)).collect();
+    let pagination = query.pagination(&url, &page);
+    let data = page.resources.into_iter().map(|r| reduced::to_json(context, descriptor, r));
 
-    let mut out = envelope(&descriptor.id, self_url, page);
+    let mut out = envelope(&descriptor.id, self_url, data.collect());
     out.insert("pagination".to_owned(), pagination);
     out.insert("sort".to_owned(), query.sort_links(descriptor, &url));
     out.insert("filters".to_owned(), query.filters_shown(descriptor));

@@ -7,6 +7,7 @@ use http::HeaderMap;
 use jiff::Timestamp;
 
 use crate::registry::Registry;
+use crate::route::Inside;
 use crate::urls::Urls;
 
 /// Who sent the request, as authentication found out.
@@ -40,6 +41,7 @@ impl Caller {
 }
 
 /// What showing a resource depends on, beside the resource. No way to ask anybody anything.
+#[derive(Clone, Copy)]
 pub struct Presentation<'a> {
     pub caller: &'a Caller,
     pub urls: &'a Urls,
@@ -51,11 +53,14 @@ pub struct Presentation<'a> {
 }
 
 /// One request, as stores and actions see it.
+#[derive(Clone, Copy)]
 pub struct Context<'a> {
     pub presentation: Presentation<'a>,
     /// Acts with the caller's identity and rights, never more.
     pub client: &'a kube::Client,
     pub headers: &'a HeaderMap,
+    /// The resource that the path is inside of. A store of a type in a sub-context answers for it.
+    pub inside: Option<&'a Inside>,
     /// Query pairs in order, decoded.
     pub query: &'a [(String, String)],
 }
@@ -68,7 +73,11 @@ impl<'a> Deref for Context<'a> {
     }
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// The same request, whose stores use another client. It must act as the same caller.
+    pub fn through(&self, client: &'a kube::Client) -> Self {
+        Self { client, ..*self }
+    }
     /// The first value of a query parameter.
     pub fn query_value(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())

@@ -9,7 +9,8 @@ use crate::action::Action;
 use crate::context::Presentation;
 use crate::error::ApiError;
 use crate::field::{Field, FieldType, Place, StructType};
-use crate::store::{KubeResource, KubeStore, Store};
+use crate::link::Link;
+use crate::store::{Key, KubeResource, KubeStore, Store};
 
 /// The annotation that says who created an object; shown as `creatorId`.
 pub const CREATOR_ANNOTATION: &str = "field.cattle.io/creatorId";
@@ -53,7 +54,7 @@ pub enum Naming {
 }
 
 /// A resource on its way out.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resource {
     pub id: String,
     /// The type shown, where one collection holds resources of several; the descriptor's otherwise.
@@ -111,6 +112,26 @@ pub trait Mapper: Send + Sync + 'static {
     fn to_stored(&self, input: &Map<String, Value>, stored: &mut Value);
 }
 
+/// Ids that are neither a name nor `namespace:name`. Pure; both ways must agree.
+pub trait Ids: Send + Sync + 'static {
+    /// The id of a stored object.
+    fn id(&self, stored: &Value) -> String;
+    /// What the store knows the object by; `None`: no object can have this id.
+    fn key(&self, id: &str) -> Option<Key>;
+}
+
+/// Names of any text.
+struct AnyText;
+
+impl Ids for AnyText {
+    fn id(&self, stored: &Value) -> String {
+        Key::of(stored).name
+    }
+    fn key(&self, id: &str) -> Option<Key> {
+        Some(Key { name: id.to_owned(), ..Key::default() })
+    }
+}
+
 /// One kind in the view. Built with [`Descriptor::new`] and the builder methods.
 #[derive(Clone)]
 pub struct Descriptor {
@@ -122,6 +143,8 @@ pub struct Descriptor {
     pub base_type: Option<String>,
     pub naming: Naming,
     pub namespaced: bool,
+    /// `None`: ids are `name`, or `namespace:name` of a namespaced type.
+    pub ids: Option<Arc<dyn Ids>>,
     /// The reference field whose last part names the namespace of a new object. Such types show
     /// `namespaceId` as null.
     pub parent_field: Option<String>,
@@ -134,11 +157,14 @@ pub struct Descriptor {
     pub has_state: bool,
     pub actions: Vec<Action>,
     pub collection_actions: Vec<Action>,
+    pub served_links: Vec<Link>,
     /// Ids that anybody may read by id, without a login.
     pub public_ids: Vec<String>,
     /// Prefix of generated names, with the dash.
     pub name_prefix: String,
     pub formatter: Option<Arc<dyn Formatter>>,
+    /// See [`Descriptor::personal`]. `None`: any field may be.
+    pub personal: Option<Vec<String>>,
     pub validator: Option<Arc<dyn Validator>>,
     pub mappers: Vec<Arc<dyn Mapper>>,
     pub store: Arc<dyn Store>,
@@ -170,6 +196,7 @@ impl Descriptor {
             base_type: None,
             naming: Naming::Object,
             namespaced: false,
+            ids: None,
             parent_field: None,
             methods: Methods::ALL,
             fields: BTreeMap::new(),
@@ -178,9 +205,11 @@ impl Descriptor {
             has_state: false,
             actions: Vec::new(),
             collection_actions: Vec::new(),
+            served_links: Vec::new(),
             public_ids: Vec::new(),
             name_prefix: name_prefix(id),
             formatter: None,
+            personal: Some(Vec::new()),
             validator: None,
             mappers: Vec::new(),
             store,
@@ -285,12 +314,30 @@ impl Descriptor {
         self.collection_actions.push(action);
         self
     }
+    pub fn link(mut self, link: Link) -> Self {
+        self.served_links.push(link);
+        self
+    }
     pub fn public_ids(mut self, ids: &[&str]) -> Self {
         self.public_ids = ids.iter().map(|&id| id.to_owned()).collect();
         self
     }
+    /// Ids are what the store says, with `/` and `:` in them, and are given to it as they come. For
+    /// a store that makes no path of them.
+    pub fn any_id(self) -> Self {
+        self.ids(AnyText)
+    }
+    /// An index does not serve lists of the type, unless [`Descriptor::personal`] follows.
     pub fn formatter(mut self, formatter: impl Formatter) -> Self {
         self.formatter = Some(Arc::new(formatter));
+        self.personal = None;
+        self
+    }
+    /// The only fields for which the formatter asks who the caller is, where links begin, or what
+    /// other types there are. It leaves the id as it is, and asks for the time only through
+    /// [`crate::state::summarise`]. Then an index may serve what is filtered and sorted by others.
+    pub fn personal(mut self, fields: &[&str]) -> Self {
+        self.personal = Some(fields.iter().map(|&name| name.to_owned()).collect());
         self
     }
     pub fn validator(mut self, validator: impl Validator) -> Self {
@@ -299,6 +346,10 @@ impl Descriptor {
     }
     pub fn mapper(mut self, mapper: impl Mapper) -> Self {
         self.mappers.push(Arc::new(mapper));
+        self
+    }
+    pub fn ids(mut self, ids: impl Ids) -> Self {
+        self.ids = Some(Arc::new(ids));
         self
     }
     /// Replaces the store that the resource would have.

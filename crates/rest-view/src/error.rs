@@ -72,6 +72,10 @@ impl ApiError {
     pub fn invalid_field(code: &str, field: &str, message: impl Into<String>) -> Self {
         Self::new(422, code, message).field(field)
     }
+    /// The cluster that the request is about does not answer.
+    pub fn cluster_unavailable(message: impl Into<String>) -> Self {
+        Self::new(503, "ClusterUnavailable", message)
+    }
     pub fn too_large(limit: usize) -> Self {
         let text = format!("request body is larger than {limit} bytes");
         Self::new(413, "RequestEntityTooLarge", text)

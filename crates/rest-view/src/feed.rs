@@ -164,13 +164,13 @@ async fn admit(
     if request.method() != Method::GET && !is_extended_connect(request) {
         return Err(ApiError::method_not_allowed(request.method().as_str()));
     }
-    let urls = Urls::of_request(request.headers(), request.uri());
+    let urls = found.urls(Urls::of_request(request.headers(), request.uri()));
     browser::check_origin(request.headers(), &urls)?;
     let action_links = request.headers().contains_key("x-api-action-links");
     let query = query_pairs(request.uri().query().unwrap_or_default());
     let wanted: Vec<&str> =
         query.iter().filter(|(key, _)| key == "resourceTypes").map(|(_, v)| v.as_str()).collect();
-    let asked = Asked { subscriber, urls, action_links };
+    let asked = Asked { subscriber, urls, inside: found.inside.clone(), action_links };
     let headers = HeaderMap::new();
     let context = asked.context(&types, &headers);
     operations::require_around(&context, &found).await?;

@@ -1,5 +1,7 @@
 //! Fields: their type, who may write them, and where in the stored object they live.
 
+mod parse;
+
 use std::fmt;
 
 use serde_json::{Value, json};
@@ -51,7 +53,6 @@ impl FieldType {
             | Self::Enum
             | Self::Date
             | Self::DnsLabel
-            | Self::DnsLabelRestricted
             | Self::Hostname
             | Self::Int
             | Self::Reference(_) => &["eq", "ne", "in", "notin"],
@@ -134,6 +135,10 @@ pub struct Field {
     pub max_length: Option<u64>,
     pub min: Option<i64>,
     pub max: Option<i64>,
+    /// The only characters that text may have; empty: any.
+    pub valid_chars: String,
+    /// Characters that text must not have.
+    pub invalid_chars: String,
     pub description: Option<String>,
     /// Added while running, by a driver.
     pub dynamic: bool,
@@ -162,6 +167,8 @@ impl Field {
             max_length: None,
             min: None,
             max: None,
+            valid_chars: String::new(),
+            invalid_chars: String::new(),
             description: None,
             dynamic: false,
         }
@@ -254,6 +261,14 @@ impl Field {
     }
     pub fn length(mut self, min: u64, max: u64) -> Self {
         (self.min_length, self.max_length) = (Some(min), Some(max));
+        self
+    }
+    pub fn valid_chars(mut self, chars: &str) -> Self {
+        self.valid_chars = chars.to_owned();
+        self
+    }
+    pub fn invalid_chars(mut self, chars: &str) -> Self {
+        self.invalid_chars = chars.to_owned();
         self
     }
     pub fn description(mut self, text: &str) -> Self {

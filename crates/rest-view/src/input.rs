@@ -8,6 +8,10 @@ use crate::error::ApiError;
 use crate::field::{Field, FieldType};
 use crate::registry::Registry;
 
+static NOTHING: Value = Value::Null;
+/// Characters of refused text that its refusal repeats.
+const SHOWN_CHARACTERS_MAX: usize = 64;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Create,
@@ -64,9 +68,19 @@ impl Checker<'_> {
             if !writable {
                 continue;
             }
-            let sent = body.get(&field.name);
+            let sent = body.get(&field.name).map(|value| plain(&field.kind, value));
             let is_create = operation == Operation::Create;
-            let missing = sent.is_none_or(|value| value.is_null() || value == "");
+            let is_empty_list =
+                required && sent.and_then(Value::as_array).is_some_and(Vec::is_empty);
+            let says_nothing = |value: &Value| match field.kind {
+                FieldType::Password => value.is_null() || value == "",
+                _ => value.is_null() || is_blank(value),
+            };
+            let missing = is_empty_list || sent.is_none_or(says_nothing);
+            let is_null = body.get(&field.name).is_some_and(Value::is_null);
+            if is_null && !field.nullable && field.default.is_none() {
+                return Err(not_nullable(field));
+            }
             if is_create && missing && field.default.is_some() {
                 out.insert(field.name.clone(), field.default.clone().unwrap_or_default());
                 continue;
@@ -82,10 +96,7 @@ impl Checker<'_> {
                     let kept = field.default.clone().unwrap_or_default();
                     out.extend((!is_create).then(|| (field.name.clone(), kept)));
                 }
-                Some(Value::Null) => {
-                    let text = format!("field \"{}\" must not be null", field.name);
-                    return Err(ApiError::invalid_field("NotNullable", &field.name, text));
-                }
+                Some(Value::Null) => return Err(not_nullable(field)),
                 Some(value) => {
                     let value = self.value(field, &field.kind, value, operation)?;
                     limits(field, &value)?;
@@ -115,7 +126,7 @@ impl Checker<'_> {
                 _ => Err(wrong()),
             },
             FieldType::Int => match value {
-                Value::Number(n) if n.is_i64() || n.is_u64() => Ok(value.clone()),
+                Value::Number(n) if n.is_i64() => Ok(value.clone()),
                 Value::Number(n) => whole(n.as_f64()).map(Value::from).ok_or_else(wrong),
                 Value::String(text) => {
                     text.trim().parse::<i64>().map(Value::from).map_err(|_| wrong())
@@ -138,13 +149,20 @@ impl Checker<'_> {
             },
             FieldType::Array(of) => {
                 let items = value.as_array().ok_or_else(wrong)?;
-                let items = items.iter().map(|item| self.value(field, of, item, operation));
+                let items = items.iter().map(|item| match item {
+                    Value::Null if **of != FieldType::Json => Err(not_nullable(field)),
+                    item => self.value(field, of, item, operation),
+                });
                 Ok(Value::Array(items.collect::<Result<_, _>>()?))
             }
             FieldType::Map(of) => {
                 let entries = value.as_object().ok_or_else(wrong)?;
                 let entries = entries.iter().map(|(key, entry)| match entry {
                     Value::Null => Ok((key.clone(), Value::Null)),
+                    // Whole files are in such maps, whose last line counts.
+                    Value::String(_) if **of == FieldType::String => {
+                        Ok((key.clone(), entry.clone()))
+                    }
                     entry => Ok((key.clone(), self.value(field, of, entry, operation)?)),
                 });
                 Ok(Value::Object(entries.collect::<Result<_, ApiError>>()?))
@@ -162,6 +180,31 @@ impl Checker<'_> {
     }
 }
 
+fn not_nullable(field: &Field) -> ApiError {
+    let text = format!("field \"{}\" must not be null", field.name);
+    ApiError::invalid_field("NotNullable", &field.name, text)
+}
+
+/// The value that a form means, which sends a list for each field; empty text, where text means
+/// something else, is no value.
+fn plain<'a>(kind: &FieldType, value: &'a Value) -> &'a Value {
+    use FieldType::{Array, Base64, IntOrString, Json, Map, Password, String, Struct};
+    let value = match (kind, value.as_array().map(Vec::as_slice)) {
+        (Array(_) | Map(_) | Struct(_) | Json, _) => return value,
+        (_, Some([only])) => only,
+        _ => value,
+    };
+    match kind {
+        String | Password | Base64 | IntOrString => value,
+        _ if is_blank(value) => &NOTHING,
+        _ => value,
+    }
+}
+
+fn is_blank(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.trim().is_empty())
+}
+
 fn whole(number: Option<f64>) -> Option<i64> {
     let number = number.filter(|n| n.fract() == 0.0 && n.abs() < 9e15)?;
     Some(number as i64)
@@ -176,7 +219,7 @@ fn text(field: &Field, kind: &FieldType, value: &Value) -> Option<Result<Value, 
         _ => return None,
     };
     let refuse = |code: &str, must: &str| {
-        let message = format!("field \"{}\" {must}, but is \"{text}\"", field.name);
+        let message = format!("field \"{}\" {must}, but is \"{}\"", field.name, shortened(&text));
         Some(Err(ApiError::invalid_field(code, &field.name, message)))
     };
     match kind {
@@ -200,10 +243,20 @@ fn text(field: &Field, kind: &FieldType, value: &Value) -> Option<Result<Value, 
         FieldType::Date if text.parse::<Timestamp>().is_err() => {
             refuse("InvalidDateFormat", "must be a time as in 2006-01-02T15:04:05Z")
         }
-        FieldType::Enum if !field.options.contains(&text) => {
+        FieldType::Enum | FieldType::String
+            if !field.options.is_empty() && !field.options.contains(&text) =>
+        {
             refuse("InvalidOption", &format!("must be one of: {}", field.options.join(", ")))
         }
         _ => Some(Ok(text.into())),
+    }
+}
+
+/// Enough of it to be recognised.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -220,7 +273,17 @@ fn limits(field: &Field, value: &Value) -> Result<(), ApiError> {
         let text = format!("field \"{}\" must {must}", field.name);
         Err(ApiError::invalid_field(code, &field.name, text))
     };
+    if let Some(items) = value.as_array() {
+        return items.iter().try_for_each(|item| limits(field, item));
+    }
     if let Some(text) = value.as_str() {
+        let forbidden = |c: &char| {
+            let outside = !field.valid_chars.is_empty() && !field.valid_chars.contains(*c);
+            outside || field.invalid_chars.contains(*c)
+        };
+        if let Some(found) = text.chars().find(forbidden) {
+            return refuse("InvalidCharacters", format!("not have the character {found:?}"));
+        }
         let length = text.chars().count() as u64;
         if let Some(min) = field.min_length.filter(|min| length < *min) {
             return refuse("MinLengthExceeded", format!("have at least {min} characters"));

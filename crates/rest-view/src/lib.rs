@@ -9,10 +9,12 @@
 //!
 //! A request's way: [`view`] (negotiation, cross-site check) → [`route`] → input → [`Store`] →
 //! [`mapping`] → formatter → collection or resource. Start reading at [`RestView::handle`].
+//! Lists go through [`Lists`]: [`Scan`] reads every object, [`Index`] only those of the page.
 //!
-//! [`feed`] is the other half: a WebSocket that says which objects changed.
+//! [`feed`] is the other half: a WebSocket that says which objects changed. [`dynamic`] adds types
+//! while both are served.
 //!
-//! Not here: authentication (the [`Caller`] is given), the index that serves large lists.
+//! Not here: authentication (the [`Caller`] is given). The rules of the wire, each with its test, are in `docs/compat/management-api.md`.
 
 pub mod action;
 mod answer;
@@ -21,13 +23,19 @@ mod collection;
 pub mod context;
 mod crd;
 pub mod descriptor;
+pub mod dynamic;
 pub mod error;
 pub mod feed;
 pub mod field;
+pub mod index;
 mod input;
+pub mod journal;
+pub mod link;
+pub mod listing;
 pub mod mapping;
 mod operations;
 pub mod query;
+mod reduced;
 pub mod registry;
 pub mod route;
 mod schema;
@@ -41,11 +49,17 @@ mod tests;
 
 pub use action::{Action, ActionAnswer, ActionHandler, ActionRequest};
 pub use context::{Caller, Context, Presentation};
-pub use descriptor::{Descriptor, Formatter, Mapper, Methods, Naming, Resource, Validator};
+pub use descriptor::{Descriptor, Formatter, Ids, Mapper, Methods, Naming, Resource, Validator};
+pub use dynamic::DynamicSchema;
 pub use error::ApiError;
 pub use feed::{Feed, Subscriber};
 pub use field::{Field, FieldType, Place, StructType};
+pub use index::Index;
+pub use journal::{Follow, Journal};
+pub use link::Link;
+pub use listing::{Lists, Page, Scan, Wanted};
 pub use registry::{ApiVersion, Registry};
-pub use store::{Key, KubeResource, KubeStore, ListScope, Store};
+pub use route::Inside;
+pub use store::{Key, KubeResource, KubeStore, ListScope, Store, Visible};
 pub use urls::Urls;
 pub use view::RestView;

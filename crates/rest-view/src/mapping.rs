@@ -156,9 +156,9 @@ pub fn merge(
             None if replace && !is_metadata_map(field) => field.default.clone().unwrap_or_default(),
             None => continue,
         };
-        if is_metadata_map(field) {
+        if let Some(map) = metadata_map(field) {
             let kept = annotation_keys(descriptor);
-            replace_metadata_map(stored, &field.name, new, &kept);
+            replace_metadata_map(stored, map, new, &kept);
             continue;
         }
         let current = if replace { None } else { read(stored, place) };
@@ -208,13 +208,17 @@ fn annotations_first(descriptor: &Descriptor) -> impl Iterator<Item = &Field> {
 }
 
 fn is_metadata_map(field: &Field) -> bool {
-    match &field.place {
-        Some(Place::Path(path)) => {
-            path.len() == 2
-                && path[0] == "metadata"
-                && ["labels", "annotations"].contains(&&*path[1])
+    metadata_map(field).is_some()
+}
+
+/// Which map of the object's metadata the field is, whatever the view calls it.
+fn metadata_map(field: &Field) -> Option<&str> {
+    let Some(Place::Path(path)) = &field.place else { return None };
+    match path.as_slice() {
+        [metadata, map] if metadata == "metadata" => {
+            ["labels", "annotations"].contains(&map.as_str()).then_some(map)
         }
-        _ => false,
+        _ => None,
     }
 }
 

@@ -11,9 +11,11 @@ use crate::descriptor::Descriptor;
 use crate::error::ApiError;
 use crate::field::Place;
 use crate::input::{self, Operation};
+use crate::listing::{Lists, Page, Wanted};
 use crate::mapping;
 use crate::query::{Filter, ListQuery, Modifier};
-use crate::route::Route;
+use crate::reduced;
+use crate::route::{Inside, Route};
 use crate::store::{DeleteOptions, Key, ListScope};
 
 /// Attempts of an update that meets concurrent writes.
@@ -28,10 +30,14 @@ pub(crate) struct Narrowed {
 }
 
 impl Narrowed {
-    /// Below one resource, a type is narrowed by the field that refers to it.
+    /// Below one resource, a type is narrowed by the field that refers to it. A type of the
+    /// sub-context is not: its store answers for [`Context::inside`].
     pub fn by(route: &Route, descriptor: &Descriptor) -> Result<Option<Self>, ApiError> {
-        let Some((parent, id)) = &route.inside else { return Ok(None) };
-        let mut fields = descriptor.references_to(parent).filter(|name| *name != "creatorId");
+        let Some(Inside { kind, id }) = &route.inside else { return Ok(None) };
+        if route.version.parent_type.is_some() && descriptor.version == route.version.path {
+            return Ok(None);
+        }
+        let mut fields = descriptor.references_to(kind).filter(|name| *name != "creatorId");
         match fields.next() {
             Some(field) => Ok(Some(Self { field: field.to_owned(), id: id.clone() })),
             None => Err(ApiError::not_found(format!("failed to find schema {}", descriptor.id))),
@@ -48,6 +54,7 @@ pub(crate) async fn list(
     descriptor: &Descriptor,
     narrowed: Option<&Narrowed>,
     self_url: &str,
+    lists: &dyn Lists,
 ) -> Outcome {
     if !descriptor.methods.list {
         return Err(ApiError::method_not_allowed("GET"));
@@ -59,8 +66,9 @@ pub(crate) async fn list(
         // Shown as null, so the scope alone decides.
         query.filters.retain(|filter| filter.field != "namespaceId");
     }
-    let stored = descriptor.store.list(context, &scope).await?;
-    let body = collection::collection(context, descriptor, &query, self_url, &stored);
+    let wanted = Wanted { descriptor, query: &query, scope: &scope };
+    let page = lists.page(context, wanted).await?;
+    let body = collection::collection(context, descriptor, &query, self_url, page);
     Ok(Answer::Json(StatusCode::OK, body))
 }
 
@@ -117,7 +125,7 @@ pub(crate) async fn require(
 
 /// The resource that the path is inside of, if any, must be one that the caller may see.
 pub(crate) async fn require_around(context: &Context<'_>, route: &Route) -> Result<(), ApiError> {
-    let Some((parent, id)) = &route.inside else { return Ok(()) };
+    let Some(Inside { kind: parent, id }) = &route.inside else { return Ok(()) };
     let version = match &route.version.parent_type {
         Some(_) => route.version.path.rsplit_once('/').map_or("", |(outer, _)| outer),
         None => route.version.path.as_str(),
@@ -142,11 +150,15 @@ fn shown(
     reveal: bool,
 ) -> Answer {
     let resource = collection::resource(context, descriptor, stored, reveal);
-    Answer::Json(status, collection::to_json(context, descriptor, resource))
+    Answer::Json(status, reduced::to_json(context, descriptor, resource))
 }
 
-/// `ns:name` for namespaced types, a name without `:` for others. Anything else is no id.
+/// `ns:name` for namespaced types, a name without `:` for others, unless the type says otherwise.
+/// Anything else is no id.
 fn key_of(descriptor: &Descriptor, id: &str) -> Result<Key, ApiError> {
+    if let Some(ids) = &descriptor.ids {
+        return ids.key(id).ok_or_else(ApiError::no_such_id);
+    }
     let is_segment = |text: &str| {
         !text.is_empty() && text != "." && text != ".." && !text.contains(['/', '%', ':'])
     };
@@ -258,14 +270,53 @@ pub(crate) async fn act(
         None => body,
     };
     let request = ActionRequest { context, descriptor, object: object.as_ref(), input };
-    Ok(match action.handler.run(request).await? {
+    Ok(answer_of(context, descriptor, action.handler.run(request).await?))
+}
+
+/// What a link of a resource answers.
+pub(crate) async fn follow(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    id: &str,
+    name: &str,
+) -> Outcome {
+    let Some(link) = descriptor.served_links.iter().find(|link| link.segment() == name) else {
+        // Below a resource with a sub-context, a type was meant as well.
+        let inside = context.registry.version_inside(&descriptor.version, &descriptor.id);
+        let what = if inside.is_some() { "schema" } else { "link" };
+        return Err(ApiError::not_found(format!("failed to find {what} {name}")));
+    };
+    let stored = descriptor.store.get(context, &key_of(descriptor, id)?).await?;
+    if !link.is_available(&stored, context.caller) {
+        return Err(ApiError::not_found(format!("link \"{name}\" is not available now")));
+    }
+    let input = Map::new();
+    let request = ActionRequest { context, descriptor, object: Some(&stored), input };
+    Ok(answer_of(context, descriptor, link.handler.run(request).await?))
+}
+
+/// Objects in the order in which they were found, on one page.
+fn page_of_all(context: &Context<'_>, descriptor: &Descriptor, stored: &[Value]) -> Page {
+    let resources = stored.iter().map(|o| collection::resource(context, descriptor, o, false));
+    Page { total: stored.len(), resources: resources.collect(), ..Page::default() }
+}
+
+fn answer_of(context: &Context<'_>, descriptor: &Descriptor, answer: ActionAnswer) -> Answer {
+    match answer {
         ActionAnswer::Empty(status) => Answer::Empty(status),
         ActionAnswer::Object(stored) => shown(context, descriptor, &stored, StatusCode::OK, false),
+        ActionAnswer::Objects(stored) => {
+            let url = context.urls.collection(descriptor);
+            let page = page_of_all(context, descriptor, &stored);
+            let query = ListQuery::parse(descriptor, &[]);
+            let body = collection::collection(context, descriptor, &query, &url, page);
+            Answer::Json(StatusCode::OK, body)
+        }
         ActionAnswer::Struct { status, id, mut fields } => {
             fields.insert("type".to_owned(), id.clone().into());
             fields.insert("baseType".to_owned(), id.into());
             Answer::Json(status, fields.into())
         }
         ActionAnswer::Raw(response) => Answer::Raw(response),
-    })
+    }
 }

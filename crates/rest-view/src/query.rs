@@ -1,11 +1,13 @@
 //! List options: filters, sort, page. Pure, over resources already shown.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
 use crate::descriptor::Descriptor;
 use crate::field::{Field, FieldType};
+use crate::listing::Page;
 use crate::urls::encode;
 
 /// Resources per page unless asked otherwise.
@@ -18,7 +20,22 @@ pub const PAGE_SIZE_MAX: usize = 10_000;
 pub struct Filter {
     pub field: String,
     pub modifier: Modifier,
+    /// At least one.
     pub values: Vec<String>,
+}
+
+impl Filter {
+    /// The texts that the filter is about.
+    pub fn texts(&self) -> &[String] {
+        match self.modifier {
+            Modifier::Eq | Modifier::Ne => &self.values[..1],
+            Modifier::In | Modifier::NotIn => &self.values,
+        }
+    }
+    /// Whether having one of the texts is what matches, and not having none.
+    pub fn is_positive(&self) -> bool {
+        matches!(self.modifier, Modifier::Eq | Modifier::In)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +66,7 @@ pub struct ListQuery {
     pub filters: Vec<Filter>,
     pub sort: Option<String>,
     pub descending: bool,
+    /// Resources on a page, at least one.
     pub limit: usize,
     /// Id of the first resource of the page.
     pub marker: Option<String>,
@@ -88,13 +106,7 @@ impl ListQuery {
         self.filters.iter().all(|filter| {
             let default = descriptor.fields.get(&filter.field).and_then(|f| f.default.as_ref());
             let value = fields.get(&filter.field).filter(|value| !value.is_null()).or(default);
-            let text = as_text(value);
-            match filter.modifier {
-                Modifier::Eq => text == filter.values[0],
-                Modifier::Ne => text != filter.values[0],
-                Modifier::In => filter.values.contains(&text),
-                Modifier::NotIn => !filter.values.contains(&text),
-            }
+            filter.texts().contains(&as_text(value)) == filter.is_positive()
         })
     }
 
@@ -112,21 +124,25 @@ impl ListQuery {
         if self.descending { order.reverse() } else { order }
     }
 
-    /// First index and one past the last of the page, among ids in order.
-    pub fn page(&self, ids: &[&str]) -> (usize, usize) {
-        let start = self
-            .marker
-            .as_deref()
-            .and_then(|marker| ids.iter().position(|id| *id == marker))
-            .unwrap_or(0);
-        (start, ids.len().min(start + self.limit))
+    /// The page among ids in order. Where the marked resource is gone, the one after it comes first,
+    /// as far as the order tells which that is; otherwise the list begins anew.
+    pub fn range(&self, ids: &[&str]) -> Range<usize> {
+        let begin = |marker: &str| match ids.iter().position(|id| *id == marker) {
+            Some(found) => found,
+            None if self.sort.is_some() => 0,
+            None => ids.partition_point(|id| match self.descending {
+                true => *id > marker,
+                false => *id < marker,
+            }),
+        };
+        let start = self.marker.as_deref().map_or(0, begin);
+        start..ids.len().min(start + self.limit)
     }
 
     /// The `pagination` object.
-    pub fn pagination(&self, url: &PageUrl<'_>, ids: &[&str]) -> Value {
-        let (start, end) = self.page(ids);
-        let mut out = json!({"limit": self.limit, "total": ids.len()});
-        if start == 0 && end == ids.len() {
+    pub fn pagination(&self, url: &PageUrl<'_>, page: &Page) -> Value {
+        let mut out = json!({"limit": self.limit, "total": page.total});
+        if page.before == 0 && page.next.is_none() {
             return out;
         }
         out["partial"] = true.into();
@@ -134,15 +150,13 @@ impl ListQuery {
             out["marker"] = marker.clone().into();
         }
         out["first"] = url.with("marker", None).into();
-        if end < ids.len() {
-            out["next"] = url.with("marker", Some(ids[end])).into();
-            let last = (ids.len() - 1) / self.limit * self.limit;
-            out["last"] = url.with("marker", Some(ids[last])).into();
+        for (name, marker) in [("next", &page.next), ("last", &page.last)] {
+            if marker.is_some() {
+                out[name] = url.with("marker", marker.as_deref()).into();
+            }
         }
-        if start > 0 {
-            let previous = start.saturating_sub(self.limit);
-            let marker = (previous > 0).then(|| ids[previous]);
-            out["previous"] = url.with("marker", marker).into();
+        if page.before > 0 {
+            out["previous"] = url.with("marker", page.previous.as_deref()).into();
         }
         out
     }
@@ -215,7 +229,7 @@ fn filter_of(descriptor: &Descriptor, key: &str) -> Option<(String, Modifier)> {
 }
 
 /// The string form that filters and sorts compare.
-fn as_text(value: Option<&Value>) -> String {
+pub(crate) fn as_text(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),

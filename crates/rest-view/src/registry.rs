@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::descriptor::Descriptor;
-use crate::field::StructType;
+use crate::field::{Field, StructType};
 
 /// An API version: a path with the types below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,12 @@ impl ApiVersion {
         self.public = true;
         self
     }
+}
+
+/// What an id names.
+pub(crate) enum Named<'a> {
+    Type(&'a Descriptor),
+    Struct(&'a StructType),
 }
 
 /// All versions and types.
@@ -101,6 +107,49 @@ impl Registry {
     }
     pub fn types_of<'a>(&'a self, version: &'a str) -> impl Iterator<Item = &'a Arc<StructType>> {
         self.types.iter().filter(move |((path, _), _)| path == version).map(|(_, kind)| kind)
+    }
+    /// What `id` names in `version`; a type before an embedded type.
+    pub(crate) fn named(&self, version: &str, id: &str) -> Option<Named<'_>> {
+        let key = (version.to_owned(), id.to_owned());
+        let found = self.descriptors.get(&key).map(|descriptor| Named::Type(descriptor));
+        found.or_else(|| self.types.get(&key).map(|kind| Named::Struct(kind)))
+    }
+    /// Adds fields to a type or an embedded type, replacing those of the same names. `false`: there
+    /// is no such type.
+    pub fn add_fields(
+        &mut self,
+        version: &str,
+        id: &str,
+        fields: impl IntoIterator<Item = Field>,
+    ) -> bool {
+        let key = (version.to_owned(), id.to_owned());
+        if let Some(descriptor) = self.descriptors.get_mut(&key) {
+            let descriptor = Arc::make_mut(descriptor);
+            fields.into_iter().for_each(|field| descriptor.insert(field));
+        } else if let Some(kind) = self.types.get_mut(&key) {
+            let kind = Arc::make_mut(kind);
+            for field in fields {
+                kind.fields.retain(|known| known.name != field.name);
+                kind.fields.push(field);
+            }
+        } else {
+            return false;
+        }
+        true
+    }
+    /// Removes fields from a type or an embedded type.
+    pub fn remove_fields(&mut self, version: &str, id: &str, names: &[&str]) {
+        let key = (version.to_owned(), id.to_owned());
+        if let Some(descriptor) = self.descriptors.get_mut(&key) {
+            Arc::make_mut(descriptor).fields.retain(|name, _| !names.contains(&name.as_str()));
+        }
+        if let Some(kind) = self.types.get_mut(&key) {
+            Arc::make_mut(kind).fields.retain(|field| !names.contains(&field.name.as_str()));
+        }
+    }
+    /// Removes an embedded type.
+    pub fn remove_type(&mut self, version: &str, id: &str) {
+        self.types.remove(&(version.to_owned(), id.to_owned()));
     }
     /// An embedded type, as seen from `version`.
     pub fn struct_type(&self, version: &str, id: &str) -> Option<&StructType> {

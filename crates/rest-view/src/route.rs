@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::descriptor::Descriptor;
 use crate::registry::{ApiVersion, Registry};
-use crate::urls::decode;
+use crate::urls::{Urls, decode};
 
 /// Letters that a version's last segment may have too many (`/v3/cluster` serves `/v3/clusters`).
 const PLURAL_SUFFIX_MAX: usize = 2;
@@ -31,24 +31,41 @@ pub enum Target {
     Unknown(String),
 }
 
+/// The resource with a sub-context that a path goes through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inside {
+    /// Its type.
+    pub kind: String,
+    pub id: String,
+}
+
 #[derive(Clone)]
 pub struct Route {
     /// The version that the types of the request belong to.
     pub version: ApiVersion,
     /// Path below which the caller finds the schemas of what this path is about.
     pub schemas_path: String,
-    /// Narrowed to one resource of the type the sub-context hangs on: (type id, resource id).
-    pub inside: Option<(String, String)>,
+    /// Narrowed to what belongs to this resource.
+    pub inside: Option<Inside>,
     pub target: Target,
 }
 
 impl Route {
+    /// Links of what this path answers.
+    pub(crate) fn urls(&self, urls: Urls) -> Urls {
+        match &self.inside {
+            Some(inside) if self.version.parent_type.is_some() => {
+                urls.inside(&self.version.path, &inside.id)
+            }
+            _ => urls,
+        }
+    }
     /// Whether the path is about one resource with a sub-context, the one with id `bound`, or about
     /// something inside it. What is public is open to everybody.
     pub fn is_within(&self, registry: &Registry, bound: &str) -> bool {
         match (&self.inside, &self.target) {
             _ if self.version.public => true,
-            (Some((_, id)), _) => id == bound,
+            (Some(inside), _) => inside.id == bound,
             (None, Target::Resource { descriptor, id } | Target::Link { descriptor, id, .. }) => {
                 let inside = registry.version_inside(&self.version.path, &descriptor.id);
                 id == bound && inside.is_some()
@@ -130,13 +147,13 @@ fn inside(
     let here = |schemas_path: String, inside: Option<String>, target: Target| Route {
         version: version.clone(),
         schemas_path,
-        inside: inside.map(|id| (parent.to_owned(), id)),
+        inside: inside.map(|id| Inside { kind: parent.to_owned(), id }),
         target,
     };
     let outside = |schemas_path: String, inside: Option<String>, target: Target| Route {
         version: outer.clone(),
         schemas_path,
-        inside: inside.map(|id| (parent.to_owned(), id)),
+        inside: inside.map(|id| Inside { kind: parent.to_owned(), id }),
         target,
     };
     let own = |id: &str| format!("{parent_path}/{segment}/{id}");

@@ -1,14 +1,17 @@
 //! Schema objects, generated from descriptors: what clients build themselves from.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use crate::action::Action;
 use crate::descriptor::Descriptor;
-use crate::field::{Field, StructType};
-use crate::registry::{ApiVersion, Registry};
+use crate::field::{Field, FieldType, StructType};
+use crate::registry::{ApiVersion, Named, Registry};
 use crate::urls::Urls;
 
-/// All schemas of a version, types and embedded types, by id.
+/// The schemas of a version, by id: of what can be listed or read, and of all that these name.
 ///
 /// `schemas_path`: path below which the caller reads them (`/v3`, `/v3/clusters/c-abcde`).
 pub(crate) fn all(
@@ -18,13 +21,42 @@ pub(crate) fn all(
     urls: &Urls,
 ) -> Vec<Value> {
     let at = Place { version, schemas_path, urls };
-    let mut schemas: Vec<Value> = registry
-        .descriptors_of(&version.path)
-        .map(|descriptor| at.of_descriptor(descriptor))
-        .chain(registry.types_of(&version.path).map(|kind| at.of_struct(kind)))
-        .collect();
-    schemas.sort_by(|a, b| a["id"].as_str().cmp(&b["id"].as_str()));
-    schemas
+    let schema = |id: String| match registry.named(&version.path, &id) {
+        Some(Named::Type(descriptor)) => Some(at.of_descriptor(descriptor)),
+        Some(Named::Struct(kind)) => Some(at.of_struct(kind)),
+        None => None,
+    };
+    reachable(registry, &version.path).into_iter().filter_map(schema).collect()
+}
+
+/// Ids of what can be listed or read, and of what these name in fields and actions.
+fn reachable(registry: &Registry, version: &str) -> BTreeSet<String> {
+    let seen = |d: &&Arc<Descriptor>| d.methods.list || d.methods.get;
+    let mut open: Vec<String> =
+        registry.descriptors_of(version).filter(seen).map(|d| d.id.clone()).collect();
+    let mut found = BTreeSet::new();
+    while let Some(id) = open.pop() {
+        match registry.named(version, &id) {
+            Some(Named::Type(descriptor)) => {
+                open.extend(descriptor.fields.values().filter_map(named_by));
+                let actions = descriptor.actions.iter().chain(&descriptor.collection_actions);
+                let types = actions.flat_map(|action| [&action.input, &action.output]);
+                open.extend(types.flatten().cloned());
+            }
+            Some(Named::Struct(kind)) => open.extend(kind.fields.iter().filter_map(named_by)),
+            None => continue,
+        }
+        found.insert(id);
+        open.retain(|id| !found.contains(id));
+    }
+    found
+}
+
+fn named_by(field: &Field) -> Option<String> {
+    match field.kind.innermost() {
+        FieldType::Struct(id) | FieldType::Reference(id) => Some(id.clone()),
+        _ => None,
+    }
 }
 
 /// One schema, by id or plural in any case.
@@ -145,14 +177,17 @@ fn field_schema(field: &Field) -> Value {
     if !field.options.is_empty() {
         out["options"] = field.options.clone().into();
     }
-    let numbers = [
+    let text = |text: &str| (!text.is_empty()).then(|| Value::from(text));
+    let limits = [
         ("minLength", field.min_length.map(Value::from)),
         ("maxLength", field.max_length.map(Value::from)),
         ("min", field.min.map(Value::from)),
         ("max", field.max.map(Value::from)),
+        ("validChars", text(&field.valid_chars)),
+        ("invalidChars", text(&field.invalid_chars)),
         ("description", field.description.clone().map(Value::from)),
     ];
-    for (name, value) in numbers {
+    for (name, value) in limits {
         if let Some(value) = value {
             out[name] = value;
         }

@@ -129,7 +129,7 @@ pub fn summarise(stored: &Value, now: Timestamp) -> Summary {
     conditions.extend(self::conditions(&from_annotation["Conditions"]));
     conditions.extend(self::conditions(&from_annotation["conditions"]));
 
-    let mut draft = Draft::default();
+    let mut draft = seeded(&stored["status"]);
     errors(&mut draft, &conditions);
     unknown_is_progress(&mut draft, &conditions);
     if draft.state.is_empty() {
@@ -154,6 +154,7 @@ pub fn summarise(stored: &Value, now: Timestamp) -> Summary {
         (draft.state, draft.transitioning) = ("initializing".to_owned(), true);
     }
     removal(&mut draft, stored, &conditions, now);
+    load_balancer(&mut draft, stored);
     if draft.state.is_empty() {
         draft.state = "active".to_owned();
     }
@@ -185,13 +186,31 @@ fn word(table: &[(&str, &'static str)], kind: &str) -> Option<&'static str> {
     table.iter().find(|(name, _)| *name == kind).map(|(_, state)| *state)
 }
 
+/// What `status.display`, else `status.summary` says outright.
+fn seeded(status: &Value) -> Draft {
+    let mut draft = Draft::default();
+    let said = ["display", "summary"].map(|key| &status[key]);
+    let filled = |said: &&&Value| said.as_object().is_some_and(|entries| !entries.is_empty());
+    let Some(said) = said.iter().find(filled) else { return draft };
+    draft.state = said["state"].as_str().unwrap_or_default().to_owned();
+    draft.error = said["error"] == true;
+    draft.transitioning = said["transitioning"] == true;
+    draft.say(said["message"].as_str().unwrap_or_default());
+    draft
+}
+
 fn errors(draft: &mut Draft, conditions: &[Condition<'_>]) {
     let failed = conditions.iter().find(|c| {
         c.reason == "Error" || (matches!(c.kind, "Failed" | "Progressing") && c.status == "False")
     });
     if let Some(condition) = failed {
-        (draft.error, draft.state) = (true, "error".to_owned());
+        draft.error = true;
+        if matches!(draft.state.as_str(), "" | "active") {
+            draft.state = "error".to_owned();
+        }
         draft.say(condition.message);
+    }
+    if draft.error {
         return;
     }
     for condition in conditions.iter().filter(|c| c.status == "True") {
@@ -246,6 +265,14 @@ fn time(stored: &Value, field: &str) -> Option<Timestamp> {
     stored["metadata"][field].as_str()?.parse().ok()
 }
 
+/// The next time at which [`summarise`] may say something else of the same object; `None`: never.
+pub(crate) fn settles_at(stored: &Value, now: Timestamp) -> Option<Timestamp> {
+    let end = |field, lasts| time(stored, field)?.checked_add(lasts).ok().filter(|at| *at >= now);
+    let young = end("creationTimestamp", INITIALIZING_FOR);
+    let going = end("deletionTimestamp", REMOVAL_EXPECTED_WITHIN);
+    young.into_iter().chain(going).min()
+}
+
 fn is_young(stored: &Value, now: Timestamp) -> bool {
     let api_version = stored["apiVersion"].as_str().unwrap_or_default();
     api_version.contains(".cattle.io/")
@@ -272,5 +299,17 @@ fn removal(draft: &mut Draft, stored: &Value, conditions: &[Condition<'_>], now:
         .is_some_and(|since| now.duration_since(since) > REMOVAL_EXPECTED_WITHIN)
     {
         draft.error = true;
+    }
+}
+
+/// A Service that waits for its address.
+fn load_balancer(draft: &mut Draft, stored: &Value) {
+    let waits = stored["kind"] == "Service"
+        && stored["spec"]["type"] == "LoadBalancer"
+        && !stored["status"]["loadBalancer"]["ingress"][0].is_object()
+        && !stored["metadata"]["deletionTimestamp"].is_string();
+    if waits {
+        (draft.state, draft.transitioning) = ("pending".to_owned(), true);
+        draft.say("waiting for an address of the load balancer");
     }
 }

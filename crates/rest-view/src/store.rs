@@ -33,6 +33,15 @@ pub struct ListScope {
     pub namespace: Option<String>,
 }
 
+/// A part of a resource's objects that a caller may see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Visible {
+    Everything,
+    Namespace(String),
+    /// If there is one of that name.
+    Object(Key),
+}
+
 /// How to delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
@@ -104,6 +113,16 @@ pub trait Store: Send + Sync + 'static {
     fn is_listed(&self, stored: &Value) -> bool {
         let _ = stored;
         true
+    }
+    /// What of [`Store::watched`] [`Store::list`] would answer, but for [`Store::is_listed`], without
+    /// reading it. `None`: that cannot be told; read the list.
+    fn visible<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        scope: &'a ListScope,
+    ) -> BoxFuture<'a, Result<Option<Vec<Visible>>, ApiError>> {
+        let _ = (context, scope);
+        Box::pin(async { Ok(None) })
     }
     /// The resource whose changes are the changes of this type, key by key. `None`: they cannot be
     /// followed, and the change feed leaves the type out.

@@ -8,12 +8,20 @@ use crate::descriptor::Descriptor;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Urls {
     base: String,
+    /// Path of the sub-context that the request is in, and the path of the resource it is inside of.
+    inside: Option<(String, String)>,
 }
 
 impl Urls {
     /// `base`: scheme, host and prefix, without a slash at the end.
     pub fn new(base: &str) -> Self {
-        Self { base: base.trim_end_matches('/').to_owned() }
+        Self { base: base.trim_end_matches('/').to_owned(), inside: None }
+    }
+
+    /// For a request inside the resource `id`: types of the sub-context `version` are below it.
+    pub fn inside(mut self, version: &str, id: &str) -> Self {
+        self.inside = Some((version.to_owned(), format!("{version}/{}", encode(id))));
+        self
     }
 
     /// Scheme from `X-Forwarded-Proto`, else https; host from `X-API-Host`, the first
@@ -51,11 +59,23 @@ impl Urls {
     }
     /// Collections use the lower-cased plural, as clients expect.
     pub fn collection(&self, descriptor: &Descriptor) -> String {
-        format!("{}{}/{}", self.base, descriptor.version, descriptor.plural.to_lowercase())
+        format!("{}{}/{}", self.base, self.root_of(descriptor), descriptor.plural.to_lowercase())
     }
     /// Resources keep the plural's camel case.
     pub fn resource(&self, descriptor: &Descriptor, id: &str) -> String {
-        format!("{}{}/{}/{}", self.base, descriptor.version, descriptor.plural, encode(id))
+        format!("{}{}/{}/{}", self.base, self.root_of(descriptor), descriptor.plural, encode(id))
+    }
+    /// The resources whose `field` is `value`; as resources, with the plural's camel case.
+    pub fn filtered(&self, descriptor: &Descriptor, field: &str, value: &str) -> String {
+        let collection = format!("{}{}/{}", self.base, self.root_of(descriptor), descriptor.plural);
+        format!("{collection}?{field}={}", encode(value))
+    }
+    /// Path below which the type's collection is.
+    fn root_of<'a>(&'a self, descriptor: &'a Descriptor) -> &'a str {
+        match &self.inside {
+            Some((version, root)) if *version == descriptor.version => root,
+            _ => &descriptor.version,
+        }
     }
     pub fn action(&self, target: &str, action: &str) -> String {
         format!("{target}?action={}", encode(action))

@@ -16,6 +16,7 @@ use crate::descriptor::Descriptor;
 use crate::error::ApiError;
 use crate::feed::{self, Feed, Subscriber};
 use crate::field::StructType;
+use crate::listing::{Lists, Scan};
 use crate::operations::{self, Narrowed};
 use crate::registry::{ApiVersion, Registry};
 use crate::route::{Route, Target, route};
@@ -27,6 +28,7 @@ pub use crate::answer::BODY_SIZE_MAX;
 /// The view over a set of types, which may change while it runs.
 pub struct RestView {
     registry: Arc<ArcSwap<Registry>>,
+    lists: Arc<dyn Lists>,
     feed: Option<Feed>,
 }
 
@@ -36,7 +38,13 @@ impl RestView {
         descriptors: impl IntoIterator<Item = Descriptor>,
     ) -> Self {
         let registry = Registry::new(versions, descriptors);
-        Self { registry: Arc::new(ArcSwap::from_pointee(registry)), feed: None }
+        let registry = Arc::new(ArcSwap::from_pointee(registry));
+        Self { registry, lists: Arc::new(Scan), feed: None }
+    }
+    /// Replaces [`Scan`], which lists come from otherwise.
+    pub fn with_lists(mut self, lists: impl Lists) -> Self {
+        self.lists = Arc::new(lists);
+        self
     }
     /// Also serves the change feed, see [`RestView::subscribe`].
     pub fn with_feed(mut self, feed: Feed) -> Self {
@@ -56,7 +64,8 @@ impl RestView {
     pub fn unregister(&self, version: &str, id: &str) {
         self.change(|registry| registry.remove(version, id));
     }
-    fn change(&self, change: impl Fn(&mut Registry)) {
+    /// Changes several types at once: no request sees a part of it. `change` may run more than once.
+    pub fn change(&self, change: impl Fn(&mut Registry)) {
         self.registry.rcu(|current| {
             let mut next = Registry::clone(current);
             change(&mut next);
@@ -132,7 +141,12 @@ impl RestView {
         let registry = self.registry();
         let (parts, body) = request.into_parts();
         let query = query_pairs(parts.uri.query().unwrap_or_default());
+        let route = route(&registry, parts.uri.path());
         let urls = Urls::of_request(&parts.headers, &parts.uri);
+        let urls = match &route {
+            Some(route) => route.urls(urls),
+            None => urls,
+        };
         let presentation = Presentation {
             caller,
             urls: &urls,
@@ -140,19 +154,24 @@ impl RestView {
             now: Timestamp::now(),
             action_links: parts.headers.contains_key("x-api-action-links"),
         };
-        let context = Context { presentation, client, headers: &parts.headers, query: &query };
+        let inside = route.as_ref().and_then(|route| route.inside.as_ref());
+        let headers = &parts.headers;
+        let context = Context { presentation, client, headers, inside, query: &query };
         let format = format_of(&parts.headers, context.query_value("_format"));
         let method = effective_method(&parts.method, &context);
         let verdict = browser::check(&parts.headers, &query, [&parts.method, &method]);
-        let Some(route) = route(&registry, parts.uri.path()) else {
+        let Some(route) = &route else {
             let error = ApiError::not_found(format!("no such path \"{}\"", parts.uri.path()));
             return Answer::from(error).finish(format, None, &Verdict::Nothing);
         };
+        if format == Format::Html && [&parts.method, &method].iter().all(|m| **m == Method::GET) {
+            return Answer::Interface(urls.path("/")).finish(format, None, &Verdict::Nothing);
+        }
         let schemas_url = urls.path(&format!("{}/schemas", route.schemas_path));
         let (outcome, verdict) = match verdict {
             Ok(verdict) => {
-                let call =
-                    Call { context: &context, route: &route, method, path: parts.uri.path() };
+                let (lists, path) = (self.lists.as_ref(), parts.uri.path());
+                let call = Call { context: &context, lists, route, method, path };
                 (call.run(&parts.headers, &body).await, verdict)
             }
             Err(error) => (Err(error), Verdict::Nothing),
@@ -178,6 +197,7 @@ fn effective_method(sent: &Method, context: &Context<'_>) -> Method {
 
 struct Call<'a> {
     context: &'a Context<'a>,
+    lists: &'a dyn Lists,
     route: &'a Route,
     method: Method,
     path: &'a str,
@@ -205,8 +225,9 @@ impl Call<'_> {
             Target::Root => Ok(self.root()),
             Target::Schemas => Ok(self.schemas()),
             Target::Schema(name) => self.schema(name),
-            Target::Link { link, .. } => {
-                Err(ApiError::not_found(format!("failed to find link {link}")))
+            Target::Link { descriptor, id, link } => {
+                self.require_within(descriptor, id).await?;
+                operations::follow(self.context, descriptor, id, link).await
             }
             Target::Subscribe => Err(ApiError::no_feed()),
         }
@@ -232,7 +253,8 @@ impl Call<'_> {
         match self.method {
             Method::GET => {
                 let url = self.context.urls.path(self.path.trim_end_matches('/'));
-                operations::list(self.context, descriptor, narrowed.as_ref(), &url).await
+                operations::list(self.context, descriptor, narrowed.as_ref(), &url, self.lists)
+                    .await
             }
             Method::POST => {
                 let body = body_of(headers, body)?;
@@ -255,9 +277,7 @@ impl Call<'_> {
         headers: &HeaderMap,
         body: &Bytes,
     ) -> Result<Answer, ApiError> {
-        if let Some(narrowed) = Narrowed::by(self.route, descriptor)? {
-            operations::require(self.context, descriptor, id, &narrowed).await?;
-        }
+        self.require_within(descriptor, id).await?;
         match self.method {
             Method::GET => operations::get(self.context, descriptor, id).await,
             Method::PUT => {
@@ -273,6 +293,14 @@ impl Call<'_> {
                 operations::act(self.context, descriptor, Some(id), name, body).await
             }
             _ => Err(ApiError::method_not_allowed(self.method.as_str())),
+        }
+    }
+
+    /// What is named below a resource must belong to it.
+    async fn require_within(&self, descriptor: &Descriptor, id: &str) -> Result<(), ApiError> {
+        match Narrowed::by(self.route, descriptor)? {
+            Some(narrowed) => operations::require(self.context, descriptor, id, &narrowed).await,
+            None => Ok(()),
         }
     }
 

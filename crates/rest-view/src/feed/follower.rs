@@ -18,6 +18,7 @@ use crate::descriptor::Descriptor;
 use crate::error::ApiError;
 use crate::operations::Narrowed;
 use crate::registry::Registry;
+use crate::route::Inside;
 use crate::state::INITIALIZING_FOR;
 use crate::store::{Key, ListScope};
 use crate::urls::Urls;
@@ -89,6 +90,7 @@ impl Topic {
 pub(super) struct Asked {
     pub subscriber: Subscriber,
     pub urls: Urls,
+    pub inside: Option<Inside>,
     pub action_links: bool,
 }
 
@@ -105,6 +107,7 @@ impl Asked {
             },
             client: &self.subscriber.client,
             headers,
+            inside: self.inside.as_ref(),
             query: &[],
         }
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{DeleteOptions, Key, KubeResource, ListScope, Store};
+use super::{DeleteOptions, Key, KubeResource, ListScope, Store, Visible};
 use crate::context::Context;
 use crate::error::ApiError;
 
@@ -19,15 +19,42 @@ pub const VISIBLE_FETCHES_MAX: usize = 16;
 /// Reading the rules of the caller that hold everywhere needs some namespace.
 const NAMESPACE_OF_GLOBAL_RULES: &str = "default";
 const JSON: &str = "application/json";
+const METADATA: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// How much is read of each object.
-trait Form: DeserializeOwned + Send + 'static {
-    /// What a list is asked for.
-    const LIST: &'static str;
+/// How much is read of what the caller may see.
+trait Form: Send + Sized + 'static {
+    /// What is in a namespace, or everywhere when that is empty. Refused unless the caller may list
+    /// there.
+    fn list(
+        context: &Context<'_>,
+        resource: &KubeResource,
+        namespace: &str,
+    ) -> impl Future<Output = Result<Vec<Self>, ApiError>> + Send;
+
+    /// One object that the caller's rules name.
+    fn named(
+        context: &Context<'_>,
+        resource: &KubeResource,
+        key: Key,
+    ) -> impl Future<Output = Result<Self, ApiError>> + Send;
 }
 
 impl Form for Value {
-    const LIST: &'static str = JSON;
+    async fn list(
+        context: &Context<'_>,
+        resource: &KubeResource,
+        namespace: &str,
+    ) -> Result<Vec<Self>, ApiError> {
+        items(context, &resource.collection_path(namespace), JSON).await
+    }
+    async fn named(
+        context: &Context<'_>,
+        resource: &KubeResource,
+        key: Key,
+    ) -> Result<Self, ApiError> {
+        call(context, "GET", &resource.object_path(&key), None).await
+    }
 }
 
 /// Its key alone.
@@ -37,8 +64,39 @@ struct Named {
 }
 
 impl Form for Named {
-    const LIST: &'static str =
-        "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+    async fn list(
+        context: &Context<'_>,
+        resource: &KubeResource,
+        namespace: &str,
+    ) -> Result<Vec<Self>, ApiError> {
+        items(context, &resource.collection_path(namespace), METADATA).await
+    }
+    async fn named(
+        context: &Context<'_>,
+        resource: &KubeResource,
+        key: Key,
+    ) -> Result<Self, ApiError> {
+        send(context, "GET", &resource.object_path(&key), JSON, None).await
+    }
+}
+
+/// Nothing: only what may be read.
+impl Form for Visible {
+    async fn list(
+        context: &Context<'_>,
+        resource: &KubeResource,
+        namespace: &str,
+    ) -> Result<Vec<Self>, ApiError> {
+        let path = format!("{}?limit=1", resource.collection_path(namespace));
+        let _: Vec<Named> = items(context, &path, METADATA).await?;
+        Ok(vec![match namespace {
+            "" => Self::Everything,
+            namespace => Self::Namespace(namespace.to_owned()),
+        }])
+    }
+    async fn named(_: &Context<'_>, _: &KubeResource, key: Key) -> Result<Self, ApiError> {
+        Ok(Self::Object(key))
+    }
 }
 
 /// Objects of a Kubernetes resource, reached with the caller's client.
@@ -74,7 +132,7 @@ impl KubeStore {
     }
 
     async fn list_everywhere<T: Form>(&self, context: &Context<'_>) -> Result<Vec<T>, ApiError> {
-        match list_path(context, &self.resource.collection_path("")).await {
+        match T::list(context, &self.resource, "").await {
             Err(error) if error.is_forbidden() => {}
             other => return other,
         }
@@ -82,7 +140,7 @@ impl KubeStore {
             return visible(context, &self.resource, "").await;
         }
         let Some(parent) = &self.parent else { return Ok(Vec::new()) };
-        let parents: Vec<Named> = match list_path(context, &parent.collection_path("")).await {
+        let parents: Vec<Named> = match Named::list(context, parent, "").await {
             Err(error) if error.is_forbidden() => visible(context, parent, "").await?,
             other => other?,
         };
@@ -99,7 +157,7 @@ impl KubeStore {
         context: &Context<'_>,
         namespace: String,
     ) -> Result<Vec<T>, ApiError> {
-        match list_path(context, &self.resource.collection_path(&namespace)).await {
+        match T::list(context, &self.resource, &namespace).await {
             Err(error) if error.is_forbidden() => {
                 visible(context, &self.resource, &namespace).await
             }
@@ -184,6 +242,14 @@ impl Store for KubeStore {
         })
     }
 
+    fn visible<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        scope: &'a ListScope,
+    ) -> BoxFuture<'a, Result<Option<Vec<Visible>>, ApiError>> {
+        Box::pin(async move { Ok(Some(self.list_as(context, scope).await?)) })
+    }
+
     fn watched(&self) -> Option<&KubeResource> {
         Some(&self.resource)
     }
@@ -198,8 +264,12 @@ struct List<T> {
     items: Vec<T>,
 }
 
-async fn list_path<T: Form>(context: &Context<'_>, path: &str) -> Result<Vec<T>, ApiError> {
-    let list: List<T> = send(context, "GET", path, T::LIST, None).await?;
+async fn items<T: DeserializeOwned>(
+    context: &Context<'_>,
+    path: &str,
+    accept: &str,
+) -> Result<Vec<T>, ApiError> {
+    let list: List<T> = send(context, "GET", path, accept, None).await?;
     Ok(list.items)
 }
 
@@ -226,7 +296,7 @@ async fn visible<T: Form>(
     let found: Vec<Option<T>> = futures::stream::iter(names)
         .map(|name| async move {
             let key = Key { namespace: namespace.to_owned(), name };
-            match send(context, "GET", &resource.object_path(&key), JSON, None).await {
+            match T::named(context, resource, key).await {
                 Ok(object) => Ok(Some(object)),
                 Err(error) if error.is_not_found() || error.is_forbidden() => Ok(None),
                 Err(error) => Err(error),
@@ -302,7 +372,8 @@ async fn send<T: DeserializeOwned>(
     if body.is_some() {
         request = request.header(http::header::CONTENT_TYPE, JSON);
     }
-    let request = request.body(bytes).map_err(ApiError::server_error)?;
+    // Names that no path can hold are those of nothing.
+    let request = request.body(bytes).map_err(|_| ApiError::no_such_id())?;
     Ok(context.client.request(request).await?)
 }
 

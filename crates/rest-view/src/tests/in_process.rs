@@ -168,8 +168,11 @@ impl Cluster {
 
     pub async fn call(&self, user: &str, method: &str, path: &str, body: Value) -> Reply {
         let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
-        let request =
-            Request::builder().method(method).uri(path).header("host", "h").body(body).unwrap();
+        let request = Request::builder().method(method).uri(path).header("host", "h");
+        self.send(user, request.body(body).unwrap()).await
+    }
+
+    pub async fn send(&self, user: &str, request: Request<Bytes>) -> Reply {
         let response = self.view.handle(request, &Caller::user(user), &self.client(user)).await;
         let (parts, bytes) = response.into_parts();
         let body = serde_json::from_slice(&bytes).unwrap_or_default();

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::world::{stored_widget, widget};
+use super::world::{depot, stored_widget, widget};
 use crate::input::{self, Operation};
 use crate::mapping::{merge, to_stored, to_view};
-use crate::{ApiVersion, Registry};
+use crate::{ApiVersion, Field, FieldType, Registry};
 
 fn registry() -> Registry {
     Registry::new([ApiVersion::new("example.io", "v3", "/v3")], [widget()])
@@ -123,6 +123,27 @@ fn labels_and_annotations_are_replaced_except_the_protected_ones() {
             "field.cattle.io/other": "1",
         })
     );
+}
+
+#[test]
+fn a_field_may_live_in_an_annotation_as_text_or_json() {
+    let limits = Field::map("limits", FieldType::String).create_update();
+    let kind = depot().root([
+        Field::string("description").create_update().annotation("field.cattle.io/description"),
+        limits.annotation_json("field.cattle.io/limits"),
+    ]);
+    let input = object(json!({"name": "x", "description": "cold", "limits": {"cpu": "2"}}));
+    let mut stored = to_stored(&kind, &input, "u-alice");
+    let annotations = &stored["metadata"]["annotations"];
+    assert_eq!(annotations["field.cattle.io/description"], "cold");
+    assert_eq!(annotations["field.cattle.io/limits"], "{\"cpu\":\"2\"}");
+    let view = to_view(&kind, &registry(), &stored, false);
+    assert_eq!((&view["description"], &view["limits"]), (&json!("cold"), &json!({"cpu": "2"})));
+    assert_eq!(view["annotations"], json!({}), "what is a field is not shown twice");
+    merge(&kind, &registry(), &mut stored, &object(json!({"limits": null})), false);
+    assert_eq!(stored["metadata"]["annotations"].get("field.cattle.io/limits"), None);
+    stored["metadata"]["annotations"]["field.cattle.io/limits"] = "{".into();
+    assert!(!to_view(&kind, &registry(), &stored, false).contains_key("limits"));
 }
 
 fn widget_input() -> impl Strategy<Value = Value> {

@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::world::World;
-use crate::{Descriptor, FieldType, KubeResource, Place};
+use crate::{Descriptor, Field, FieldType, KubeResource, Methods, Place, StructType};
+
+const NO_METHODS: Methods =
+    Methods { list: false, get: false, create: false, update: false, delete: false };
 
 #[tokio::test]
 async fn the_schema_of_a_type_says_what_clients_build_themselves_from() {
@@ -25,6 +28,73 @@ async fn the_schema_list_names_every_type_and_embedded_type() {
         for (name, field) in fields {
             assert!(field["create"].is_boolean() && field["update"].is_boolean(), "{name}");
         }
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_can_reach_is_in_no_list_of_schemas() {
+    let world = World::new();
+    let drop_off = Methods { create: true, ..NO_METHODS };
+    let store = || std::sync::Arc::new(super::world::MemoryStore::default());
+    let vault = Descriptor::with_store("vault", "vaults", store()).methods(drop_off);
+    let lonely = StructType::new("lonely", vec![Field::of("inner", "lonelyInner")]);
+    world.view.register(vault.types([lonely]));
+    let looped = vec![Field::array("next", FieldType::of("looped")), Field::of("gone", "gone")];
+    let ring = Descriptor::with_store("ring", "rings", store())
+        .methods(Methods::READ)
+        .spec([Field::map("links", FieldType::array(FieldType::of("looped")))])
+        .types([StructType::new("looped", looped)]);
+    world.view.register(ring);
+
+    let reply = world.get("/v3/schemas").await;
+    let ids = reply.ids();
+    assert!(ids.contains(&"ring") && ids.contains(&"looped"), "{ids:?}");
+    assert!(!ids.contains(&"vault") && !ids.contains(&"lonely"), "{ids:?}");
+    let vault = world.get("/v3/schemas/vault").await.body;
+    assert_eq!(
+        (&vault["links"]["collection"], &vault["collectionMethods"]),
+        (&Value::Null, &json!(["POST"]))
+    );
+    assert_eq!(world.get("/v3/vaults").await.code(), "MethodNotAllow");
+    let rings = world.get("/v3/rings").await.body;
+    assert_eq!((rings["data"].clone(), rings.get("createTypes")), (json!([]), None));
+}
+
+#[tokio::test]
+async fn a_field_says_which_characters_it_takes() {
+    let world = World::new();
+    let field = Field::string("code").create().valid_chars("0123").invalid_chars("9");
+    world.view.change(|registry| {
+        registry.add_fields("/v3", "widget", [field.clone()]);
+    });
+    let schema = world.get("/v3/schemas/widget").await.body;
+    let expected = json!({
+        "type": "string", "create": true, "update": false, "nullable": true,
+        "validChars": "0123", "invalidChars": "9",
+    });
+    assert_eq!(schema["resourceFields"]["code"], expected);
+}
+
+#[test]
+fn filters_follow_the_types_of_fields() {
+    let all = ["eq", "ne", "in", "notin"];
+    for kind in ["string", "enum", "date", "dnsLabel", "hostname", "int", "reference[x]"] {
+        assert_eq!(FieldType::parse(kind).unwrap().modifiers(), all, "{kind}");
+    }
+    assert_eq!(FieldType::Boolean.modifiers(), ["eq", "ne"]);
+    for kind in [
+        "password",
+        "dnsLabelRestricted",
+        "float",
+        "json",
+        "base64",
+        "intOrString",
+        "array[string]",
+        "map[string]",
+        "array[reference[x]]",
+        "widgetCondition",
+    ] {
+        assert!(FieldType::parse(kind).unwrap().modifiers().is_empty(), "{kind}");
     }
 }
 

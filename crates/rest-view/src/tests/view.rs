@@ -296,11 +296,11 @@ async fn bodies_and_answers_may_be_yaml() {
         .method("POST")
         .uri("/v3/widgets?_format=yaml")
         .header("content-type", "application/yaml");
-    let reply = world.send(request, "name: Two\ndepotId: d-1\ntags: [a, no]\n").await;
+    let reply = world.send(request, "name: Two\ndepotId: &d d-1\ntags: [a, no]\ncolor: *d\n").await;
     assert_eq!(reply.status, 201);
     assert_eq!(reply.headers["content-type"], "application/yaml");
     let shown: Value = serde_saphyr::from_slice(&reply.bytes).unwrap();
-    assert_eq!(shown["tags"], json!(["a", "no"]));
+    assert_eq!((&shown["tags"], &shown["color"]), (&json!(["a", "no"]), &json!("d-1")));
 }
 
 #[tokio::test]

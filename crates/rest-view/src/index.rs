@@ -1,0 +1,327 @@
+//! Lists of large types without reading everything for each page.
+//!
+//! A type gets an index when a list of it has read [`INDEXED_FROM`] objects, and loses it when
+//! nobody asks for [`IDLE_MAX`]. Until the index is made, which takes as long as such a list, and for
+//! whatever an index cannot tell, [`Scan`](crate::Scan) answers as ever. The index keeps a column for
+//! each field that lists were filtered or sorted by, made by the code that shows the field, and
+//! shares the objects with the [`Journal`]; the resources of a page are made from these.
+//!
+//! What the caller may see is asked of the type's store, with the caller's rights, once per list
+//! ([`Store::visible`](crate::Store::visible)); all else is left out before anything is counted. An
+//! index takes in what was written before the list came, so that a client sees what it wrote.
+//!
+//! Not served: types whose store does not tell what is visible or whose objects nobody watches,
+//! fields that depend on the caller ([`Descriptor::personal`](crate::Descriptor::personal)).
+
+mod column;
+mod table;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use self::table::{Columns, Table};
+use crate::collection::Showing;
+use crate::context::Context;
+use crate::descriptor::Descriptor;
+use crate::error::ApiError;
+use crate::journal::{Ended, Follow, Journal, News};
+use crate::listing::{Lists, Page, Wanted, scan};
+use crate::query::ListQuery;
+use crate::registry::Registry;
+use crate::store::KubeResource;
+
+/// A type with fewer objects needs no index: to read them takes some milliseconds.
+pub const INDEXED_FROM: usize = 1_000;
+/// Objects in all indexes together. Types for which there is no room are read as if there were none.
+pub const OBJECTS_MAX: usize = 1_000_000;
+/// An index that nobody has asked for this long is dropped.
+pub const IDLE_MAX: Duration = Duration::from_mins(10);
+/// Pause between looks for changes, so that a list finds few.
+const FOLLOW_EVERY: Duration = Duration::from_millis(250);
+
+/// See the module.
+#[derive(Clone)]
+pub struct Index {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    journal: Box<dyn Journal>,
+    /// Types with fewer objects get no index.
+    from: usize,
+    /// By version and id of the type.
+    entries: Mutex<HashMap<TypeKey, Entry>>,
+    pages: AtomicU64,
+}
+
+type TypeKey = (String, String);
+
+/// What there is of a type.
+struct Entry {
+    /// Asked for so far.
+    columns: Columns,
+    built: Option<Built>,
+    is_building: bool,
+    used_at: Instant,
+}
+
+struct Built {
+    descriptor: Arc<Descriptor>,
+    columns: Columns,
+    len: usize,
+    followed: Arc<Mutex<Followed>>,
+}
+
+/// A table and where its changes come from.
+struct Followed {
+    table: Table,
+    follow: Box<dyn Follow>,
+}
+
+/// A list that an index can serve.
+struct Plan {
+    descriptor: Arc<Descriptor>,
+    resource: KubeResource,
+    columns: Columns,
+}
+
+impl Plan {
+    fn of(registry: &Registry, descriptor: &Descriptor, query: &ListQuery) -> Option<Self> {
+        let personal = descriptor.personal.as_ref()?;
+        let resource = descriptor.store.watched()?;
+        // Types of a sub-context are those of another API.
+        if registry.version(&descriptor.version)?.parent_type.is_some() {
+            return None;
+        }
+        // Else an id could be that of several objects.
+        if resource.namespaced != descriptor.namespaced {
+            return None;
+        }
+        let known = registry.find(&descriptor.version, &descriptor.id)?;
+        if !std::ptr::eq(known.as_ref(), descriptor) {
+            return None;
+        }
+        let filtered = query.filters.iter().map(|filter| (filter.field.clone(), false));
+        let sorted = query.sort.iter().map(|name| (name.clone(), true));
+        let columns: Columns = filtered.chain(sorted).collect();
+        if columns.keys().any(|name| personal.contains(name)) {
+            return None;
+        }
+        Some(Self { descriptor: known.clone(), resource: resource.clone(), columns })
+    }
+
+    fn key(&self) -> TypeKey {
+        (self.descriptor.version.clone(), self.descriptor.id.clone())
+    }
+
+    fn is_served_by(&self, built: &Built) -> bool {
+        let has = |(name, is_sorted): (&String, &bool)| {
+            built.columns.get(name).is_some_and(|sorted_too| *sorted_too || !is_sorted)
+        };
+        Arc::ptr_eq(&built.descriptor, &self.descriptor) && self.columns.iter().all(has)
+    }
+}
+
+impl Followed {
+    /// Takes in what has come, and what time has changed.
+    fn catch_up(&mut self, now: Timestamp) -> Result<(), Ended> {
+        while let Some(news) = self.follow.news()? {
+            match news {
+                News::Changes(changes) => self.table.apply(changes, now),
+                // Too much to take in while a list waits.
+                News::All(_) => return Err(Ended),
+            }
+        }
+        self.table.settle(now);
+        Ok(())
+    }
+}
+
+impl Index {
+    /// Must be used inside a tokio runtime.
+    pub fn new(journal: impl Journal) -> Self {
+        Self::from_objects(journal, INDEXED_FROM)
+    }
+
+    /// As [`Index::new`], for types of at least this many objects.
+    pub fn from_objects(journal: impl Journal, objects: usize) -> Self {
+        let (journal, entries, pages) = (Box::new(journal), Mutex::default(), AtomicU64::new(0));
+        Self { shared: Arc::new(Shared { journal, from: objects, entries, pages }) }
+    }
+
+    /// Pages that came from an index so far.
+    pub fn pages(&self) -> u64 {
+        self.shared.pages.load(Ordering::Relaxed)
+    }
+
+    /// The page, when the index can tell it.
+    async fn indexed(
+        &self,
+        context: &Context<'_>,
+        wanted: Wanted<'_>,
+        plan: &Plan,
+    ) -> Result<Option<Page>, ApiError> {
+        let Some(followed) = self.shared.ready(plan) else { return Ok(None) };
+        let visible = wanted.descriptor.store.visible(context, wanted.scope).await?;
+        let Some(visible) = visible else { return Ok(None) };
+        if self.shared.journal.settled().await.is_err() {
+            return Ok(None);
+        }
+        let found = {
+            let mut locked = followed.lock();
+            if locked.catch_up(context.now).is_err() {
+                drop(locked);
+                self.shared.forget(&plan.key(), &followed);
+                return Ok(None);
+            }
+            locked.table.page(wanted.query, &visible)
+        };
+        let showing = Showing::new(context, wanted.descriptor);
+        let mut page = found.page;
+        for object in &found.objects {
+            let stored: Value = serde_json::from_slice(object).map_err(ApiError::server_error)?;
+            page.resources.push(showing.resource(&stored, false));
+        }
+        self.shared.pages.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(page))
+    }
+}
+
+impl Lists for Index {
+    fn page<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        wanted: Wanted<'a>,
+    ) -> BoxFuture<'a, Result<Page, ApiError>> {
+        Box::pin(async move {
+            let plan = Plan::of(context.registry, wanted.descriptor, wanted.query);
+            if let Some(plan) = &plan
+                && let Some(page) = self.indexed(context, wanted, plan).await?
+            {
+                return Ok(page);
+            }
+            let (page, read) = scan(context, wanted).await?;
+            if let Some(plan) = plan
+                && read >= self.shared.from
+                && wanted.descriptor.store.visible(context, wanted.scope).await?.is_some()
+            {
+                self.shared.want(plan, context.registry);
+            }
+            Ok(page)
+        })
+    }
+}
+
+impl Shared {
+    fn ready(&self, plan: &Plan) -> Option<Arc<Mutex<Followed>>> {
+        let mut entries = self.entries.lock();
+        let entry = entries.get_mut(&plan.key())?;
+        entry.used_at = Instant::now();
+        let built = entry.built.as_ref().filter(|built| plan.is_served_by(built))?;
+        Some(built.followed.clone())
+    }
+
+    /// Begins to make an index for such lists, unless there is one.
+    fn want(self: &Arc<Self>, plan: Plan, registry: &Registry) {
+        let mut entries = self.entries.lock();
+        let entry = entries.entry(plan.key()).or_insert_with(|| Entry {
+            columns: Columns::new(),
+            built: None,
+            is_building: false,
+            used_at: Instant::now(),
+        });
+        if entry.is_building || entry.built.as_ref().is_some_and(|built| plan.is_served_by(built)) {
+            return;
+        }
+        for (name, is_sorted) in &plan.columns {
+            *entry.columns.entry(name.clone()).or_default() |= is_sorted;
+        }
+        entry.is_building = true;
+        let plan = Plan { columns: entry.columns.clone(), ..plan };
+        tokio::spawn(keep(Arc::downgrade(self), plan, registry.clone()));
+    }
+
+    /// Reads everything. `None`: the resource cannot be followed, or there is no room.
+    fn build(&self, plan: &Plan, registry: Registry) -> Option<Built> {
+        let mut follow = self.journal.follow(&plan.resource)?;
+        let Ok(Some(News::All(objects))) = follow.news() else { return None };
+        let key = plan.key();
+        let others = |(known, entry): (&TypeKey, &Entry)| {
+            entry.built.as_ref().filter(|_| *known != key).map_or(0, |built| built.len)
+        };
+        let others: usize = self.entries.lock().iter().map(others).sum();
+        if others + objects.len() > OBJECTS_MAX {
+            tracing::warn!(
+                kind = plan.resource.kind,
+                objects = objects.len(),
+                others,
+                "no room for an index; lists of this kind read all objects"
+            );
+            return None;
+        }
+        let mut table = Table::new(plan.descriptor.clone(), registry, &plan.columns);
+        table.fill(objects, Timestamp::now());
+        Some(Built {
+            descriptor: plan.descriptor.clone(),
+            columns: plan.columns.clone(),
+            len: table.len(),
+            followed: Arc::new(Mutex::new(Followed { table, follow })),
+        })
+    }
+
+    /// Whether nobody has asked for the type's index for long; then it is gone.
+    fn drop_idle(&self, key: &TypeKey) -> bool {
+        let mut entries = self.entries.lock();
+        let is_idle = |entry: &Entry| !entry.is_building && entry.used_at.elapsed() > IDLE_MAX;
+        entries.get(key).is_some_and(is_idle) && entries.remove(key).is_some()
+    }
+
+    fn forget(&self, key: &TypeKey, followed: &Arc<Mutex<Followed>>) {
+        let mut entries = self.entries.lock();
+        let Some(entry) = entries.get_mut(key) else { return };
+        if entry.built.as_ref().is_some_and(|built| Arc::ptr_eq(&built.followed, followed)) {
+            entry.built = None;
+        }
+    }
+}
+
+/// Makes the index of a type, then takes in changes, until it is idle or another has its place.
+async fn keep(shared: Weak<Shared>, plan: Plan, registry: Registry) {
+    let key = plan.key();
+    let Some(strong) = shared.upgrade() else { return };
+    let build = move || strong.build(&plan, registry);
+    let built = tokio::task::spawn_blocking(build).await.unwrap_or_default();
+    let followed = built.as_ref().map(|built| Arc::downgrade(&built.followed));
+    if followed.is_none() {
+        // Not at once again: it would be the same.
+        tokio::time::sleep(IDLE_MAX).await;
+    }
+    if let Some(shared) = shared.upgrade()
+        && let Some(entry) = shared.entries.lock().get_mut(&key)
+    {
+        entry.is_building = false;
+        entry.built = built;
+    }
+    let Some(followed) = followed else { return };
+    loop {
+        tokio::time::sleep(FOLLOW_EVERY).await;
+        let (Some(shared), Some(followed)) = (shared.upgrade(), followed.upgrade()) else { return };
+        if shared.drop_idle(&key) {
+            return;
+        }
+        let behind = followed.clone();
+        let catch_up = move || behind.lock().catch_up(Timestamp::now());
+        if !matches!(tokio::task::spawn_blocking(catch_up).await, Ok(Ok(()))) {
+            shared.forget(&key, &followed);
+            return;
+        }
+    }
+}

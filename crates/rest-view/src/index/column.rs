@@ -1,0 +1,170 @@
+//! One field of all objects, as numbers: each text is kept once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::query::{Filter, as_text};
+
+/// Stands for a field that is not there or null. Sorts as the empty text, and counts as the field's
+/// default in filters.
+const ABSENT: u32 = 0;
+
+/// The texts of one field, by slot of the object.
+pub(super) struct Column {
+    /// Of the field.
+    pub name: String,
+    default: Option<Value>,
+    /// By slot: which of `texts`.
+    numbers: Vec<u32>,
+    /// With how many slots have it. Those that none has are free.
+    texts: Vec<(Arc<str>, u32)>,
+    known: HashMap<Arc<str>, u32>,
+    free: Vec<u32>,
+    /// The slots by text and id; only kept when lists are sorted by the field.
+    pub order: Option<Vec<u32>>,
+}
+
+/// A filter in terms of a column.
+pub(super) struct Sieve<'a> {
+    numbers: &'a [u32],
+    /// What the filter names and some slot has.
+    named: Vec<u32>,
+    is_positive: bool,
+}
+
+impl Sieve<'_> {
+    pub fn lets_through(&self, slot: u32) -> bool {
+        self.named.contains(&self.numbers[slot as usize]) == self.is_positive
+    }
+}
+
+impl Column {
+    pub fn new(name: &str, default: Option<Value>, is_sorted: bool) -> Self {
+        Self {
+            name: name.to_owned(),
+            default,
+            numbers: Vec::new(),
+            texts: vec![(Arc::from(""), 0)],
+            known: HashMap::new(),
+            free: Vec::new(),
+            order: is_sorted.then(Vec::new),
+        }
+    }
+
+    pub fn text(&self, slot: u32) -> &str {
+        &self.texts[self.numbers[slot as usize] as usize].0
+    }
+
+    /// Whether the slot has this value.
+    pub fn has(&self, slot: u32, value: Option<&Value>) -> bool {
+        let number = self.numbers[slot as usize];
+        match value.filter(|value| !value.is_null()) {
+            None => number == ABSENT,
+            Some(Value::String(text)) => number != ABSENT && self.text(slot) == text,
+            value => number != ABSENT && self.text(slot) == as_text(value),
+        }
+    }
+
+    /// Gives the slot, the next one or one that was cleared, a value.
+    pub fn set(&mut self, slot: u32, value: Option<&Value>) {
+        let number = match value.filter(|value| !value.is_null()) {
+            None => ABSENT,
+            value => self.number_of(&as_text(value)),
+        };
+        let slot = slot as usize;
+        if slot == self.numbers.len() {
+            self.numbers.push(number);
+        } else {
+            self.numbers[slot] = number;
+        }
+    }
+
+    fn number_of(&mut self, text: &str) -> u32 {
+        if let Some(number) = self.known.get(text) {
+            self.texts[*number as usize].1 += 1;
+            return *number;
+        }
+        let text: Arc<str> = text.into();
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.texts[number as usize] = (text.clone(), 1);
+                number
+            }
+            None => {
+                self.texts.push((text.clone(), 1));
+                u32::try_from(self.texts.len() - 1).expect("there are not more texts than slots")
+            }
+        };
+        self.known.insert(text, number);
+        number
+    }
+
+    /// Takes the slot's value away.
+    pub fn clear(&mut self, slot: u32) {
+        let number = std::mem::replace(&mut self.numbers[slot as usize], ABSENT);
+        if number == ABSENT {
+            return;
+        }
+        let (text, uses) = &mut self.texts[number as usize];
+        *uses -= 1;
+        if *uses == 0 {
+            self.known.remove(text);
+            *text = Arc::from("");
+            self.free.push(number);
+        }
+    }
+
+    /// Puts the slot into the order, if there is one. `id` of any slot.
+    pub fn place<'i>(&mut self, slot: u32, id: impl Fn(u32) -> &'i str) {
+        let place = self.place_of(slot, id);
+        if let (Some(order), Err(at)) = (&mut self.order, place) {
+            order.insert(at, slot);
+        }
+    }
+
+    /// Takes the slot out of the order, before its text changes.
+    pub fn displace<'i>(&mut self, slot: u32, id: impl Fn(u32) -> &'i str) {
+        let place = self.place_of(slot, id);
+        if let (Some(order), Ok(at)) = (&mut self.order, place) {
+            order.remove(at);
+        }
+    }
+
+    fn place_of<'i>(&self, slot: u32, id: impl Fn(u32) -> &'i str) -> Result<usize, usize> {
+        let key = |slot: u32| (self.text(slot), id(slot));
+        let order = self.order.as_deref().unwrap_or_default();
+        order.binary_search_by(|other| key(*other).cmp(&key(slot)))
+    }
+
+    pub fn sieve(&self, filter: &Filter) -> Sieve<'_> {
+        let texts = filter.texts();
+        let known = texts.iter().filter_map(|text| self.known.get(text.as_str()).copied());
+        let mut named: Vec<u32> = known.collect();
+        if texts.contains(&as_text(self.default.as_ref())) {
+            named.push(ABSENT);
+        }
+        Sieve { numbers: &self.numbers, named, is_positive: filter.is_positive() }
+    }
+
+    /// Makes the order anew from the slots in the order of their ids.
+    pub fn sort(&mut self, by_id: &[u32]) {
+        if self.order.is_none() {
+            return;
+        }
+        let mut texts: Vec<u32> = (0..).take(self.texts.len()).collect();
+        texts.sort_by(|a, b| self.texts[*a as usize].0.cmp(&self.texts[*b as usize].0));
+        // Equal texts, of which only that of what is absent can be one of two, have one rank.
+        let mut ranks = vec![0_u32; self.texts.len()];
+        let mut rank = 0;
+        for pair in texts.windows(2) {
+            let [before, text] = [pair[0] as usize, pair[1] as usize];
+            rank += u32::from(self.texts[before].0 != self.texts[text].0);
+            ranks[text] = rank;
+        }
+        let mut order = by_id.to_vec();
+        order.sort_by_key(|slot| ranks[self.numbers[*slot as usize] as usize]);
+        self.order = Some(order);
+    }
+}
