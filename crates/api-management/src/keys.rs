@@ -49,10 +49,16 @@ pub const DETACH: &str = "drover.io/detach";
 pub const DOWNSTREAM_OWNED: &str = "drover.io/owned";
 /// Annotation of the key registration secret and the removal report: id of the cluster.
 pub const CLUSTER_ID: &str = "drover.io/cluster-id";
+/// On the namespace that holds what belongs to a project: `<cluster>:<project>`.
+pub const PROJECT_OF_NAMESPACE: &str = "drover.io/project";
 
 /// Finalizer of a cluster: dependants downstream are removed before it goes.
 pub const CLUSTER_FINALIZER: &str = "drover.io/cluster-removal";
 
+/// Management namespace of what several clusters share: templates, multi-cluster apps, credentials.
+pub const GLOBAL_DATA_NS: &str = "cattle-global-data";
+/// Management namespace of node templates.
+pub const NODE_TEMPLATES_NS: &str = "cattle-global-nt";
 /// Downstream namespace of the agent; in the management cluster, of what belongs to the whole server.
 pub const SYSTEM_NS: &str = "cattle-system";
 /// Management namespace that holds password hashes, one Secret per local user.

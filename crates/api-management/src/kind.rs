@@ -51,7 +51,7 @@ pub trait Kind: JsonSchema + Sized {
             storage: true,
             additional_printer_columns: Some(columns),
             schema: Some(CustomResourceValidation {
-                open_api_v3_schema: Some(schema::structural::<Self>()),
+                open_api_v3_schema: Some(schema::complete::<Self>()),
             }),
             subresources: Self::STATUS.then(|| CustomResourceSubresources {
                 scale: None,

@@ -10,15 +10,19 @@ pub mod cluster_registration_token;
 pub mod cluster_role_template_binding;
 pub mod condition;
 pub mod ids;
+pub mod kept;
 pub mod keys;
 pub mod kind;
 pub mod node;
 pub mod project;
 pub mod role_template;
 pub mod schema;
+pub mod secrets;
 pub mod setting;
 pub mod state;
+pub mod table;
 pub mod token;
+pub mod types;
 pub mod user;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
@@ -42,20 +46,32 @@ pub const VERSION: &str = "v3";
 /// `GROUP/VERSION`, as objects carry it.
 pub const API_VERSION: &str = "management.cattle.io/v3";
 
-/// The definitions of all kinds, in the order in which they may be created. Structural: a
+type MakeDefinition = fn() -> CustomResourceDefinition;
+
+/// The kinds with a struct here, for those who act on them. All others are known by their tables alone.
+const STRUCTS: &[(&str, MakeDefinition)] = &[
+    (Cluster::KIND, Cluster::crd),
+    (ClusterRegistrationToken::KIND, ClusterRegistrationToken::crd),
+    (ClusterRoleTemplateBinding::KIND, ClusterRoleTemplateBinding::crd),
+    (Node::KIND, Node::crd),
+    (Project::KIND, Project::crd),
+    (RoleTemplate::KIND, RoleTemplate::crd),
+    (Setting::KIND, Setting::crd),
+    (Token::KIND, Token::crd),
+    (User::KIND, User::crd),
+];
+
+/// Whether objects of `kind` have a struct here.
+pub fn has_struct(kind: &str) -> bool {
+    STRUCTS.iter().any(|(known, _)| *known == kind)
+}
+
+/// The definitions of all kinds, in an order in which they may be created. Structural: a
 /// kube-apiserver takes them as they are.
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    vec![
-        Cluster::crd(),
-        ClusterRegistrationToken::crd(),
-        ClusterRoleTemplateBinding::crd(),
-        Node::crd(),
-        Project::crd(),
-        RoleTemplate::crd(),
-        Setting::crd(),
-        Token::crd(),
-        User::crd(),
-    ]
+    let mut all: Vec<_> = STRUCTS.iter().map(|(_, crd)| crd()).collect();
+    all.extend(types::crds(has_struct));
+    all
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ use schemars::transform::AddNullable;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
+use crate::kind::Kind;
+use crate::table::definition;
+
 /// The schema of an object whose fields are not ours to name: kept whole, never pruned.
 pub fn open_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
@@ -30,7 +33,7 @@ pub fn open_list(_: &mut SchemaGenerator) -> Schema {
 /// `apiVersion`, `kind` and `metadata` are left to the API server. Defaults are dropped: a schema
 /// default would write every absent field into every object; what must be filled in is filled in at
 /// admission. Number formats that only Rust knows are dropped too.
-pub fn structural<T: JsonSchema>() -> JSONSchemaProps {
+pub fn structural<T: JsonSchema>() -> Value {
     let generator = SchemaSettings::openapi3()
         .with(|settings| {
             settings.inline_subschemas = true;
@@ -47,7 +50,13 @@ pub fn structural<T: JsonSchema>() -> JSONSchemaProps {
         root.remove("title");
         root.remove("required");
     }
-    serde_json::from_value(schema).expect("schemars makes schemas that are schemas")
+    schema
+}
+
+/// The schema of a kind: of its struct, and of the fields that only its table knows.
+pub fn complete<K: Kind>() -> JSONSchemaProps {
+    let schema = definition::complete(K::KIND, structural::<K>());
+    serde_json::from_value(schema).expect("schemars and tables make schemas that are schemas")
 }
 
 fn tidy(schema: &mut Value) {

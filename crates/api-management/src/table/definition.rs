@@ -1,0 +1,191 @@
+//! From tables to the definition of the kind that stores their objects.
+//!
+//! Fields have their types; nested types are open objects. What is inside them the REST view checks,
+//! and whoever writes past the view is kept whole, as clients of this API have always been.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::{Map, Value, json};
+
+use super::{Place, Row, Stored, Table};
+use crate::{GROUP, VERSION, types};
+
+/// The definition of the kind that `tables` store their objects in; all must name the same one.
+///
+/// Defaults are not in it: see [`crate::schema::structural`]. `None` when there is no such kind.
+pub fn crd(tables: &[Table]) -> Option<CustomResourceDefinition> {
+    let first = tables.first()?;
+    let Stored::Kind { kind, plural } = first.stored else { return None };
+    let mut columns = vec![json!({
+        "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp",
+    })];
+    let named = first.fields.iter().find(|row| row.name == "name");
+    if let Some(Place::Path(path)) = named.map(|row| &row.place)
+        && first.has_display_name()
+    {
+        let column =
+            json!({"name": "Display Name", "type": "string", "jsonPath": format!(".{path}")});
+        columns.insert(0, column);
+    }
+    let mut version = json!({
+        "name": VERSION,
+        "served": true,
+        "storage": true,
+        "additionalPrinterColumns": columns,
+        "schema": {"openAPIV3Schema": schema(tables)},
+    });
+    if has_status(tables) {
+        version["subresources"] = json!({"status": {}});
+    }
+    let scope = if is_namespaced(first) { "Namespaced" } else { "Cluster" };
+    let definition = json!({
+        "metadata": {"name": format!("{plural}.{GROUP}")},
+        "spec": {
+            "group": GROUP,
+            "names": {
+                "kind": kind,
+                "listKind": format!("{kind}List"),
+                "plural": plural,
+                "singular": kind.to_lowercase(),
+            },
+            "scope": scope,
+            "versions": [version],
+        },
+    });
+    Some(serde_json::from_value(definition).expect("the fields are those of a definition"))
+}
+
+/// Whether the stored objects live in namespaces.
+pub fn is_namespaced(table: &Table) -> bool {
+    table.namespaced || table.namespace.is_some() || matches!(table.stored, Stored::Secret { .. })
+}
+
+fn has_status(tables: &[Table]) -> bool {
+    let in_status = |row: &Row| match &row.place {
+        Place::Path(path) => path == "status" || path.starts_with("status."),
+        _ => false,
+    };
+    tables.iter().any(|table| table.kept || table.fields.iter().any(in_status))
+}
+
+/// The structural schema of the objects that `tables` describe.
+pub fn schema(tables: &[Table]) -> Value {
+    let mut root = object(Map::new());
+    for row in tables.iter().flat_map(|table| &table.fields) {
+        if let Place::Path(path) = &row.place
+            && !path.starts_with("metadata.")
+        {
+            put(&mut root, path, of_row(row));
+        }
+    }
+    if has_status(tables) {
+        let conditions = json!({"type": "array", "nullable": true, "items": open()});
+        put(&mut root, "status.conditions", conditions);
+    }
+    root
+}
+
+/// Adds to the schema of a struct what the tables know beyond it. What the struct says stays, except
+/// that nested types, which it may know in part, are open.
+pub fn complete(kind: &str, structural: Value) -> Value {
+    let tables = types::tables_of_kind(kind);
+    if tables.is_empty() {
+        return structural;
+    }
+    let mut schema = schema(&tables);
+    lay_over(&mut schema, structural);
+    schema
+}
+
+fn lay_over(base: &mut Value, over: Value) {
+    let Value::Object(mut over) = over else { return };
+    let is_open = base["x-kubernetes-preserve-unknown-fields"] == true;
+    if let Some(Value::Object(properties)) = over.remove("properties") {
+        for (name, property) in properties {
+            match base["properties"].get_mut(&name) {
+                Some(known) => lay_over(known, property),
+                None => base["properties"][name] = property,
+            }
+        }
+    }
+    for (key, value) in over {
+        base[key] = value;
+    }
+    if is_open {
+        base["x-kubernetes-preserve-unknown-fields"] = true.into();
+    }
+}
+
+fn object(properties: Map<String, Value>) -> Value {
+    json!({"type": "object", "properties": properties})
+}
+
+fn open() -> Value {
+    json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// At most two levels are spelled out; deeper places make their second level an open object.
+fn put(root: &mut Value, path: &str, schema: Value) {
+    let mut keys = path.split('.');
+    let (Some(first), second, third) = (keys.next(), keys.next(), keys.next()) else { return };
+    let Some(second) = second else {
+        root["properties"][first] = schema;
+        return;
+    };
+    let section = &mut root["properties"][first];
+    if section.is_null() {
+        *section = object(Map::new());
+        section["nullable"] = true.into();
+    }
+    // A section that is a nested type as a whole is open already.
+    if section["x-kubernetes-preserve-unknown-fields"] == true {
+        return;
+    }
+    let schema = if third.is_some() { nullable(open()) } else { schema };
+    section["properties"][second] = schema;
+}
+
+fn nullable(mut schema: Value) -> Value {
+    schema["nullable"] = true.into();
+    schema
+}
+
+fn of_row(row: &Row) -> Value {
+    let mut schema = nullable(of_type(row.kind));
+    // Texts with options are for the view alone to check.
+    if row.kind == "enum" {
+        // Clients clear a choice with the empty text.
+        let options = row.options.iter().copied().chain([""]);
+        schema["enum"] = options.map(Value::from).collect();
+    }
+    if schema["type"] == "integer" {
+        for (name, limit) in [("minimum", row.min), ("maximum", row.max)] {
+            if let Some(limit) = limit {
+                schema[name] = limit.into();
+            }
+        }
+    }
+    schema
+}
+
+fn of_type(kind: &str) -> Value {
+    let inside = |prefix: &str| kind.strip_prefix(prefix)?.strip_suffix(']');
+    if let Some(of) = inside("array[") {
+        return json!({"type": "array", "items": of_type(of)});
+    }
+    if let Some(of) = inside("map[") {
+        return json!({"type": "object", "additionalProperties": of_type(of)});
+    }
+    if kind.starts_with("reference[") {
+        return json!({"type": "string"});
+    }
+    match kind {
+        "string" | "password" | "dnsLabel" | "dnsLabelRestricted" | "hostname" | "base64"
+        | "date" | "enum" => json!({"type": "string"}),
+        "int" => json!({"type": "integer"}),
+        "float" => json!({"type": "number"}),
+        "boolean" => json!({"type": "boolean"}),
+        "intOrString" => json!({"x-kubernetes-int-or-string": true}),
+        "json" => json!({"x-kubernetes-preserve-unknown-fields": true}),
+        _ => open(),
+    }
+}
