@@ -2,11 +2,13 @@
 //!
 //! [`Directory`] is where the rest of the server asks: whose token is this, log in, make a token, set
 //! a password. It answers from watches kept in memory. [`user`] and [`token`] hold what concerns the
-//! objects, [`login`] the way from a name and a password to a token, [`local_provider`] where clients log in.
+//! objects, [`login`] the way from a name and a password to a token, [`local_provider`] where clients log in,
+//! [`principal`] where they look for people.
 
 pub mod directory;
 pub mod local_provider;
 pub mod login;
+pub mod principal;
 pub mod token;
 pub mod user;
 
@@ -38,7 +40,11 @@ pub fn feature(directory: &Arc<Directory>) -> Feature {
 
 fn views(directory: Arc<Directory>) -> ViewSpec {
     ViewSpec::new(move |_| {
-        let mut views = vec![user::view::view(&directory), token::view::view(&directory)];
+        let mut views = vec![
+            principal::view(&directory),
+            user::view::view(&directory),
+            token::view::view(&directory),
+        ];
         views.extend(local_provider::views(&directory));
         views
     })

@@ -13,8 +13,6 @@ use crate::view::ViewSpec;
 pub struct Feature {
     /// One lower-case word.
     pub name: &'static str,
-    /// Definitions of its kinds.
-    pub crds: Vec<CustomResourceDefinition>,
     /// Rules of its kinds at admission.
     pub kinds: Vec<KindRules>,
     /// Objects that must be there from the start.
@@ -41,9 +39,12 @@ impl Feature {
     }
     /// As [`Self::kind`], with rules that were added to.
     pub fn kind_with(mut self, rules: KindRules) -> Self {
-        self.crds.push((rules.crd)());
         self.kinds.push(rules);
         self
+    }
+    /// The definitions of its kinds, made anew.
+    pub fn crds(&self) -> impl Iterator<Item = CustomResourceDefinition> {
+        self.kinds.iter().map(|rules| (rules.crd)())
     }
     pub fn seed(mut self, seeds: impl IntoIterator<Item = Seed>) -> Self {
         self.seeds.extend(seeds);

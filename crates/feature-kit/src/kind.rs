@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use api_management::kind::{Kind, Rules};
-use api_management::{Scope, keys};
+use api_management::table::{Stored, Table, definition};
+use api_management::{Scope, kept, keys, secrets, types};
 use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
 use futures::future::BoxFuture;
@@ -57,9 +58,11 @@ pub struct KindRules {
     pub kind: &'static str,
     pub plural: &'static str,
     pub namespaced: bool,
-    pub crd: fn() -> CustomResourceDefinition,
+    pub crd: Arc<dyn Fn() -> CustomResourceDefinition + Send + Sync>,
     /// Put on at creation, so that no controller needs the right to.
     pub finalizers: &'static [&'static str],
+    /// The server writes the objects whole, for people.
+    written_by_server: bool,
     default: Prepare,
     validate: Validate,
     admit: Option<Arc<dyn Admit>>,
@@ -72,15 +75,45 @@ impl KindRules {
             kind: K::KIND,
             plural: K::PLURAL,
             namespaced: K::SCOPE == Scope::Namespaced,
-            crd: <K as Kind>::crd,
+            crd: Arc::new(<K as Kind>::crd as fn() -> CustomResourceDefinition),
             finalizers: &[],
+            written_by_server: false,
             default: K::fill_defaults,
             validate: validate::<K>,
             admit: None,
         }
     }
+    /// Of a kind that only tables describe. `tables`: all that store their objects in it.
+    ///
+    /// What its fields may hold says its schema. `None`: no kind stores them.
+    pub fn of_tables(tables: &[Table]) -> Option<Self> {
+        let first = tables.first()?;
+        let Stored::Kind { kind, plural } = first.stored else { return None };
+        let is_kept = tables.iter().any(|table| table.kept);
+        let default: Prepare = if is_kept { kept::mark } else { |_| {} };
+        Some(Self {
+            group: api_management::GROUP,
+            kind,
+            plural,
+            namespaced: definition::is_namespaced(first),
+            finalizers: &[],
+            written_by_server: false,
+            default,
+            validate: |_, _| Vec::new(),
+            admit: None,
+            crd: Arc::new(move || {
+                let tables = types::tables_of_kind(kind);
+                definition::crd(&tables).expect("its tables were there before")
+            }),
+        })
+    }
     pub fn finalizers(mut self, finalizers: &'static [&'static str]) -> Self {
         self.finalizers = finalizers;
+        self
+    }
+    /// Identities of the server may change the objects whole: people reach them only through it.
+    pub fn written_by_server(mut self) -> Self {
+        self.written_by_server = true;
         self
     }
     pub fn admit_with(mut self, admit: Arc<dyn Admit>) -> Self {
@@ -116,9 +149,11 @@ impl KindRules {
         }
     }
 
-    /// Every violation of the kind's own rules. Pure.
+    /// Every violation of the kind's own rules, and every password that would be kept in the object. Pure.
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-        (self.validate)(object, old)
+        let mut causes = (self.validate)(object, old);
+        causes.extend(secrets::refused(self.kind, object));
+        causes
     }
 
     /// Rules that need the asker or other objects.
@@ -136,7 +171,8 @@ impl KindRules {
     /// Controllers may take finalizers off an object of ours and change nothing else of it: what is
     /// wanted is for people to say.
     fn keep_controllers_off_spec(&self, review: &Review<'_>) -> Result<(), Status> {
-        let controller = review.groups.iter().any(|group| group == GROUP_CONTROLLERS);
+        let controller =
+            !self.written_by_server && review.groups.iter().any(|group| group == GROUP_CONTROLLERS);
         let (true, Operation::Update) = (controller, review.operation) else { return Ok(()) };
         let (Some(object), Some(old)) = (review.object, review.old) else { return Ok(()) };
         if without_lifecycle(object) == without_lifecycle(old) {

@@ -2,7 +2,7 @@
 //!
 //! A [`Feature`] names its kinds with their rules ([`kind`]), what must be there from the start
 //! ([`seed`]), its controllers with the rights of their identities ([`controller`]), its kinds in the
-//! REST view ([`view`]), and the HTTP paths it answers ([`route`]). The server composes features from
+//! REST view ([`view`]; those of clusters' own objects by [`downstream`]), and the HTTP paths it answers ([`route`]). The server composes features from
 //! these alone; [`runtime`] starts their controllers. Nothing here does anything by itself. Start at
 //! [`Feature`].
 
@@ -10,6 +10,7 @@ pub mod access;
 pub mod connections;
 pub mod context;
 pub mod controller;
+pub mod downstream;
 pub mod feature;
 pub mod kind;
 pub mod rbac;
@@ -17,6 +18,7 @@ pub mod route;
 pub mod runtime;
 pub mod seed;
 pub mod settings;
+pub mod table;
 pub mod view;
 
 pub use access::{AccessResolver, Membership};

@@ -6,7 +6,6 @@ use api_management::kind::Kind;
 use api_management::{Cluster, GROUP, Scope, VERSION};
 use kube::Client;
 use rest_view::{ApiVersion, Descriptor, Feed, KubeResource, KubeStore, RestView, Store};
-use serde_json::Value;
 
 use crate::context::ManagementContext;
 use crate::controller::ControllerIdentity;
@@ -15,6 +14,10 @@ use crate::rbac::reflector_identity;
 
 /// Path of the version that holds what is open without a login.
 pub const PUBLIC: &str = "/v3-public";
+/// Path of the version that shows Kubernetes' own kinds in the management API of 2.6. No type of it is
+/// offered, which its list of schemas says: clients of 2.6 open it together with the others and go on
+/// without, but not when it is not there.
+pub const STEVE: &str = "/v1";
 
 type Build = dyn Fn(&ManagementContext, Option<Client>) -> Vec<Descriptor> + Send + Sync;
 
@@ -58,6 +61,7 @@ pub fn api_versions() -> Vec<ApiVersion> {
         ApiVersion::new("cluster.cattle.io", "v3", "/v3/cluster").inside("cluster"),
         ApiVersion::new("project.cattle.io", "v3", "/v3/project").inside("project"),
         ApiVersion::new(GROUP, "v3public", PUBLIC).public(),
+        ApiVersion::new("", "v1", STEVE),
     ]
 }
 
@@ -73,13 +77,6 @@ pub fn rest_view(features: &[Feature], context: &ManagementContext) -> RestView 
 /// Where objects of `K` are in the management API.
 pub fn resource_of<K: Kind>() -> KubeResource {
     KubeResource::new(GROUP, VERSION, K::PLURAL, K::KIND, K::SCOPE == Scope::Namespaced)
-}
-
-/// The schema of `K`, for fields that a descriptor does not spell out.
-pub fn schema_of<K: Kind>() -> Value {
-    let version = K::crd().spec.versions.into_iter().next();
-    let schema = version.and_then(|v| v.schema).and_then(|s| s.open_api_v3_schema);
-    serde_json::to_value(schema).expect("schemas serialise")
 }
 
 /// The store of a kind that lives in clusters' namespaces: who may not list it everywhere gets what

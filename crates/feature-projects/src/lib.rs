@@ -16,6 +16,7 @@ pub fn feature(_: &ManagementContext) -> Feature {
     Feature::new("projects")
         .kind_with(rules)
         .management(ManagementSpec::new(project::management::identity(), project::management::run))
+        .management(ManagementSpec::new(project::namespace::identity(), project::namespace::run))
         .view(ViewSpec::new(|_| vec![project::view::view()]))
 }
 

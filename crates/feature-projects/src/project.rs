@@ -1,6 +1,7 @@
-//! Project: [`management`] makes the first two of each cluster, [`admission`] keeps the system one, [`view`]
-//! is its place in the REST view.
+//! Project: [`management`] makes the first two of each cluster, [`namespace`] keeps the place for what belongs to
+//! each, [`admission`] keeps the system one, [`view`] is its place in the REST view.
 
 pub mod admission;
 pub mod management;
+pub mod namespace;
 pub mod view;

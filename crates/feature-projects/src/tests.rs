@@ -1,11 +1,13 @@
 //! The first projects and the rules of projects, without a server.
 
 use api_management::{Cluster, Condition, keys};
+use controller::Key;
 use feature_kit::{Admit, Operation, Review};
 use serde_json::json;
 
 use crate::project::admission::ProjectRules;
 use crate::project::management::desired;
+use crate::project::namespace;
 
 fn cluster() -> Cluster {
     let mut cluster = Cluster::default();
@@ -58,4 +60,13 @@ async fn people_cannot_delete_the_system_project_but_its_clusters_removal_can() 
     assert!(ProjectRules.admit(&review("u-1", &other)).await.is_ok());
     let removal = "system:drover:controller:cluster-removal";
     assert!(ProjectRules.admit(&review(removal, &system)).await.is_ok());
+}
+
+#[test]
+fn the_namespace_of_a_project_says_whose_it_is() {
+    let project = Key { namespace: "c-1".to_owned(), name: "p-1".to_owned() };
+    let made = namespace::desired(&project);
+    assert_eq!(made.metadata.name.as_deref(), Some("p-1"));
+    assert_eq!(namespace::project_of(&made.metadata), Some(project));
+    assert_eq!(namespace::project_of(&Default::default()), None);
 }

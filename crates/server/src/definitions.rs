@@ -1,30 +1,89 @@
 //! The definitions of our kinds in the management API, brought to the state that this release wants.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
+
 use anyhow::Context;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 
-/// Creates or updates each definition, and waits until all are served.
+/// How long it may take until a definition that was accepted is served.
+const SERVED_WITHIN: Duration = Duration::from_secs(30);
+/// Pause between two looks: at first, and at most. It doubles.
+const SERVED_POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(100)];
+
+/// Annotation: names the spec that was written last, so that the next start need not write it again.
+const WRITTEN: &str = "drover.io/definition";
+
+/// Creates or updates each definition whose spec this release did not write before, and waits until all
+/// are served.
 pub async fn install(client: &Client, wanted: &[CustomResourceDefinition]) -> anyhow::Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let known =
+        api.list_metadata(&ListParams::default()).await.context("cannot list definitions")?;
+    let written: BTreeSet<(String, String)> = known
+        .items
+        .into_iter()
+        .filter_map(|found| {
+            let written = found.annotations().get(WRITTEN)?.clone();
+            Some((found.name_any(), written))
+        })
+        .collect();
     // Together, so that the storage commits them in groups.
     let puts = wanted.iter().map(|definition| {
-        let api = api.clone();
+        let (api, written) = (api.clone(), &written);
         async move {
             let name = definition.name_any();
-            put(&api, definition).await.with_context(|| format!("definition \"{name}\""))
+            let content = content_of(definition)?;
+            if written.contains(&(name.clone(), content.clone())) {
+                return Ok(());
+            }
+            let mut definition = definition.clone();
+            definition.annotations_mut().insert(WRITTEN.to_owned(), content);
+            put(&api, &definition).await.with_context(|| format!("definition \"{name}\""))
         }
     });
     futures::future::try_join_all(puts).await?;
+    served(client, wanted).await
+}
+
+/// Names the spec. Another release of the compiler may name it otherwise, and write it once more.
+fn content_of(definition: &CustomResourceDefinition) -> anyhow::Result<String> {
+    let mut hasher = DefaultHasher::new();
+    serde_json::to_string(&definition.spec)?.hash(&mut hasher);
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
+/// Waits until discovery names every resource.
+async fn served(client: &Client, wanted: &[CustomResourceDefinition]) -> anyhow::Result<()> {
+    let mut missing: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for definition in wanted {
-        let name = definition.name_any();
-        let established = kube::runtime::conditions::is_crd_established();
-        kube::runtime::wait::await_condition(api.clone(), &name, established)
-            .await
-            .with_context(|| format!("definition \"{name}\" was not served"))?;
+        for version in &definition.spec.versions {
+            let group_version = format!("{}/{}", definition.spec.group, version.name);
+            missing.entry(group_version).or_default().insert(&definition.spec.names.plural);
+        }
     }
-    Ok(())
+    let deadline = Instant::now() + SERVED_WITHIN;
+    let [mut pause, pause_max] = SERVED_POLL;
+    loop {
+        for (group_version, plurals) in &mut missing {
+            // Unknown until the first of its resources is served.
+            if let Ok(list) = client.list_api_group_resources(group_version).await {
+                list.resources.iter().for_each(|resource| {
+                    plurals.remove(resource.name.as_str());
+                });
+            }
+        }
+        missing.retain(|_, plurals| !plurals.is_empty());
+        if missing.is_empty() {
+            return Ok(());
+        }
+        anyhow::ensure!(Instant::now() < deadline, "definitions were not served: {missing:?}");
+        tokio::time::sleep(pause).await;
+        pause = pause_max.min(pause * 2);
+    }
 }
 
 async fn put(
@@ -36,7 +95,10 @@ async fn put(
         Err(kube::Error::Api(status)) if status.code == 409 => {}
         Err(error) => return Err(error),
     }
-    let patch = Patch::Merge(serde_json::json!({ "spec": wanted.spec }));
+    let patch = Patch::Merge(serde_json::json!({
+        "metadata": { "annotations": wanted.metadata.annotations },
+        "spec": wanted.spec,
+    }));
     api.patch(&wanted.name_any(), &PatchParams::default(), &patch).await?;
     Ok(())
 }

@@ -24,5 +24,8 @@ pub fn features(context: &ManagementContext, told: &Told) -> Vec<Feature> {
         feature_access::feature(context, &told.graph),
         feature_clusters::feature(context, &told.connections),
         feature_projects::feature(context),
+        feature_downstream::feature(context),
+        feature_workloads::feature(context),
+        feature_records::feature(),
     ]
 }

@@ -5,10 +5,11 @@
 
 pub mod admission;
 mod clients;
-mod definitions;
+pub mod definitions;
 pub mod encryption;
 mod features;
 mod files;
+pub mod journal;
 mod peer;
 mod priority;
 mod resolver;

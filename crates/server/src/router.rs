@@ -188,8 +188,10 @@ impl Router {
         request: Request<Incoming>,
         identity: Option<&Identity>,
     ) -> Response<Body> {
-        let user = identity.map_or_else(UserInfo::anonymous, |identity| self.user(identity));
-        let client = InProcess(self.0.api.clone()).client(user);
+        let client = match identity {
+            Some(identity) => self.client_of(identity.clone()),
+            None => InProcess(self.0.api.clone()).client(UserInfo::anonymous()),
+        };
         let mut caller = identity.map_or_else(rest_view::Caller::anonymous, viewer);
         caller.address = self.0.proxies.sender(request.extensions(), request.headers());
         let (parts, body) = request.into_parts();
@@ -214,15 +216,40 @@ impl Router {
         self.0.view.subscribe(request, subscriber).await.map(respond::full)
     }
 
-    /// Acts as the person, with the roles they have at the time of each request.
+    /// Acts as the person, with the roles they have at the time of each request: in the management API,
+    /// and below [`CLUSTERS`] in clusters, through the proxy.
     fn client_of(&self, identity: Identity) -> kube::Client {
-        let router = self.clone();
-        let service = move |mut request: Request<kube::client::Body>| {
-            let router = router.clone();
-            request.extensions_mut().insert(router.user(&identity));
-            async move { Ok::<_, Infallible>(router.0.api.handle(request).await) }
+        let (router, identity) = (self.clone(), Arc::new(identity));
+        let service = move |request: Request<kube::client::Body>| {
+            let (router, identity) = (router.clone(), identity.clone());
+            async move { Ok::<_, Infallible>(router.as_person(&identity, request).await) }
         };
         kube::Client::new(tower::service_fn(service), "default")
+    }
+
+    /// A request that the view makes for a person goes where the person's own would.
+    async fn as_person(
+        &self,
+        identity: &Identity,
+        mut request: Request<kube::client::Body>,
+    ) -> Response<Outbound> {
+        let below = request.uri().path().strip_prefix(CLUSTERS).map(str::to_owned);
+        if let Some(below) = below {
+            let cluster = below.split('/').next().unwrap_or_default();
+            if is_bound_elsewhere(identity, cluster) {
+                return respond::status(&wrong_cluster(identity)).map(outbound);
+            }
+            if cluster != LOCAL {
+                return self.0.proxy.handle(self.caller(identity), request).await;
+            }
+            let (mut parts, body) = request.into_parts();
+            if let Err(status) = rebase(&mut parts, &below[LOCAL.len()..]) {
+                return respond::status(&status).map(outbound);
+            }
+            request = Request::from_parts(parts, body);
+        }
+        request.extensions_mut().insert(self.user(identity));
+        self.0.api.handle(request).await.map(outbound)
     }
 
     /// Another number once the person's rights in the management API may have changed.
@@ -345,7 +372,7 @@ fn identity_extra(identity: &Identity) -> std::collections::BTreeMap<String, Vec
 
 fn is_view(path: &str) -> bool {
     let mut parts = path.split('/').skip(1);
-    matches!(parts.next(), Some("v3" | "v3-public"))
+    matches!(parts.next(), Some("v1" | "v3" | "v3-public"))
 }
 
 /// An error in the form of the REST view.

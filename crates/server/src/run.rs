@@ -28,6 +28,7 @@ use crate::admission;
 use crate::clients::InProcess;
 use crate::features::{Told, features};
 use crate::files::{DataFolder, Keys};
+use crate::journal::Caches;
 use crate::peer::TrustedProxies;
 use crate::resolver::Resolver;
 use crate::router::{Outbound, Parts, Router};
@@ -215,9 +216,10 @@ impl Plane {
         let resolver = Resolver::new(reflectors, self.connections.clone(), standing.clone());
         let reserved = feature_kit::access::ROLE_GROUP_PREFIX;
         let routes = self.features.iter().flat_map(|feature| feature.routes.clone());
+        let lists = rest_view::Index::new(Caches(api.registry().clone()));
         Router::new(Parts {
             api: api.clone(),
-            view: feature_kit::view::rest_view(&self.features, &self.context),
+            view: feature_kit::view::rest_view(&self.features, &self.context).with_lists(lists),
             routes: routes.collect(),
             acceptor: tunnel::Acceptor::new(registrar, self.sessions.clone(), ca_checksum),
             proxy: Proxy::new(self.access.clone(), Arc::new(resolver), reserved),

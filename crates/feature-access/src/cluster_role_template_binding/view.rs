@@ -2,32 +2,15 @@
 
 use api_management::ClusterRoleTemplateBinding;
 use api_management::user::LOCAL_PRINCIPAL;
-use feature_kit::view::{in_clusters, resource_of};
-use rest_view::{Descriptor, Field, Mapper};
+use feature_kit::table;
+use feature_kit::view::in_clusters;
+use rest_view::{Descriptor, Mapper};
 use serde_json::{Map, Value};
 
 pub fn view() -> Descriptor {
-    let id = "clusterRoleTemplateBinding";
-    let resource = resource_of::<ClusterRoleTemplateBinding>();
-    let subject =
-        |name: &str, to: &str, stored: &str| Field::reference(name, to).create().at(stored);
-    let mut descriptor = Descriptor::new(id, "clusterRoleTemplateBindings", resource)
+    table::descriptor("clusterRoleTemplateBinding")
         .store(in_clusters::<ClusterRoleTemplateBinding>())
-        .in_namespace_of("clusterId")
-        .root([
-            Field::reference("clusterId", "cluster").create().required().at("clusterName"),
-            Field::reference("roleTemplateId", "roleTemplate")
-                .create_update()
-                .required()
-                .at("roleTemplateName"),
-            subject("userId", "user", "userName"),
-            subject("userPrincipalId", "principal", "userPrincipalName"),
-            subject("groupId", "group", "groupName"),
-            subject("groupPrincipalId", "principal", "groupPrincipalName"),
-        ])
-        .mapper(LocalPrincipal);
-    descriptor.name_prefix = "crtb-".to_owned();
-    descriptor
+        .mapper(LocalPrincipal)
 }
 
 /// Clients name people by principal; a local one is a user of ours.

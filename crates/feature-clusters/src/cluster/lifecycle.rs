@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use api_management::cluster::DRIVER_LOCAL;
-use api_management::{Cluster, ClusterRegistrationToken, cluster_registration_token as crt, keys};
+use api_management::{
+    Cluster, ClusterRegistrationToken, cluster_registration_token as crt, kept, keys,
+};
 use controller::{
     ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
     Runner, StatusPatch, Target, Whole, ensure,
@@ -68,9 +70,16 @@ pub(crate) fn desired(cluster: &Cluster) -> StatusPatch {
         .field("appliedSpec", spec)
         .condition(NAMESPACE, ConditionState::yes())
         .condition(UPDATED, ConditionState::yes())
-        .condition(PENDING, if here { ConditionState::yes() } else { pending });
+        .condition(
+            PENDING,
+            if here || !cluster.is_imported() { ConditionState::yes() } else { pending },
+        );
     if here {
         patch = patch.condition(PROVISIONED, ConditionState::yes());
+    } else if !cluster.is_imported() {
+        let text =
+            "the configuration is stored, but this version makes no clusters: it only imports them";
+        patch = patch.condition(PROVISIONED, ConditionState::unknown(kept::NOT_IMPLEMENTED, text));
     }
     if cluster.is_local() {
         patch = patch.field("driver", DRIVER_LOCAL);

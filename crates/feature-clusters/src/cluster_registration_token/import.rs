@@ -21,6 +21,8 @@ use crate::registrar::expires_at;
 
 /// How long a request waits for a server that has just started.
 const SYNC_TIME_MAX: Duration = Duration::from_secs(5);
+/// How far what is known here may be behind: a command that was just shown to somebody is good at once.
+const LAG_MAX: Duration = Duration::from_secs(1);
 
 /// The route.
 pub struct ImportRoute {
@@ -45,6 +47,18 @@ impl Lookup {
             true
         });
         Self { tokens, clusters: reflectors.get(), by_secret }
+    }
+
+    /// The token of this secret, and its cluster, as soon as both are known.
+    async fn find(&self, secret: &str) -> (Arc<ClusterRegistrationToken>, Arc<Cluster>) {
+        let token = self.tokens.wait_for(|tokens| {
+            let key = self.by_secret.read().get(secret).cloned()?;
+            tokens.get(&key)
+        });
+        let token = token.await;
+        let cluster = self.clusters.wait_for(|clusters| clusters.named(&token.spec.cluster_name));
+        let cluster = cluster.await;
+        (token, cluster)
     }
 }
 
@@ -104,17 +118,15 @@ impl ImportRoute {
         if tokio::time::timeout(SYNC_TIME_MAX, synced).await.is_err() {
             return route::text(StatusCode::SERVICE_UNAVAILABLE, STARTING);
         }
-        let key = lookup.by_secret.read().get(secret).cloned();
-        let token = key.and_then(|key| lookup.tokens.get(&key));
-        let token = token
-            .filter(|token| cluster_id.is_none_or(|cluster| cluster == token.spec.cluster_name));
-        let Some(token) = token else { return route::text(StatusCode::NOT_FOUND, UNKNOWN) };
+        let Ok((token, cluster)) = tokio::time::timeout(LAG_MAX, lookup.find(secret)).await else {
+            return route::text(StatusCode::NOT_FOUND, UNKNOWN);
+        };
+        if cluster_id.is_some_and(|id| id != token.spec.cluster_name) {
+            return route::text(StatusCode::NOT_FOUND, UNKNOWN);
+        }
         if expires_at(&token) <= SystemTime::now() {
             return route::text(StatusCode::GONE, ENDED);
         }
-        let Some(cluster) = lookup.clusters.named(&token.spec.cluster_name) else {
-            return route::text(StatusCode::NOT_FOUND, UNKNOWN);
-        };
         self.manifest(&request, &cluster, secret)
     }
 

@@ -1,81 +1,23 @@
 //! Node in the REST view: what the downstream node says, in the fields that clients know.
 
 use api_management::Node;
-use feature_kit::view::{in_clusters, resource_of};
-use rest_view::{Descriptor, Field, FieldType, Methods, Presentation, Resource, StructType};
+use feature_kit::table;
+use feature_kit::view::in_clusters;
+use rest_view::{Descriptor, Field, FieldType, Methods, Presentation, Resource};
 use serde_json::{Map, Value, json};
 
 pub fn view() -> Descriptor {
-    let text_map = || FieldType::map(FieldType::String);
-    Descriptor::new("node", "nodes", resource_of::<Node>())
+    let text_map = |name: &str| Field::map(name, FieldType::String);
+    table::descriptor("node")
         .store(in_clusters::<Node>())
         // Nodes follow the downstream cluster; making machines is the node drivers' part.
         .methods(Methods::READ)
-        .display_name(Field::string("name").create_update().at("spec.displayName"))
-        .in_namespace_of("clusterId")
         .root([
-            Field::reference("clusterId", "cluster").create().required().at("metadata.namespace"),
-            Field::new("labels", text_map()).at("status.nodeLabels"),
-            Field::new("annotations", text_map()).at("status.nodeAnnotations"),
-            Field::boolean("controlPlane").at("status.controlPlane"),
-            Field::boolean("etcd").at("status.etcd"),
-            Field::boolean("worker").at("status.worker"),
-            Field::boolean("unschedulable").at("status.internalNodeSpec.unschedulable"),
-            Field::string("podCidr").at("status.internalNodeSpec.podCIDR"),
-            Field::array("podCidrs", FieldType::String).at("status.internalNodeSpec.podCIDRs"),
-            Field::string("providerId").at("status.internalNodeSpec.providerID"),
-            Field::array("taints", FieldType::of("taint")).at("status.internalNodeSpec.taints"),
-            Field::array("volumesInUse", FieldType::String)
-                .at("status.internalNodeStatus.volumesInUse"),
-            Field::array("conditions", FieldType::of("nodeCondition")).computed(),
-            Field::of("info", "nodeInfo").computed(),
+            text_map("labels").at("status.nodeLabels"),
+            text_map("annotations").at("status.nodeAnnotations"),
         ])
-        .spec([
-            Field::string("description"),
-            Field::new("requestedHostname", FieldType::Hostname),
-            Field::boolean("imported"),
-            Field::reference("nodePoolId", "nodePool").at("spec.nodePoolName"),
-            Field::reference("nodeTemplateId", "nodeTemplate").at("spec.nodeTemplateName"),
-        ])
-        .status([
-            Field::string("nodeName"),
-            Field::string("hostname"),
-            Field::string("ipAddress"),
-            Field::string("externalIpAddress"),
-            Field::new("capacity", text_map()),
-            Field::new("allocatable", text_map()),
-            Field::new("requested", text_map()),
-            Field::new("limits", text_map()),
-            Field::array("nodeTaints", FieldType::of("taint")),
-        ])
-        .types(types())
-        .with_state()
         .formatter(format)
-}
-
-fn types() -> Vec<StructType> {
-    let text = |names: &[&str]| names.iter().map(|&name| Field::string(name)).collect::<Vec<_>>();
-    let mut taint = text(&["effect", "key", "value"]);
-    taint.push(Field::date("timeAdded"));
-    let mut condition = text(&["message", "reason", "status", "type"]);
-    condition.extend(["lastHeartbeatTime", "lastTransitionTime"].map(Field::date));
-    vec![
-        StructType::new("taint", taint),
-        StructType::new("nodeCondition", condition),
-        StructType::new(
-            "nodeInfo",
-            vec![
-                Field::of("cpu", "cpuInfo"),
-                Field::of("kubernetes", "kubernetesInfo"),
-                Field::of("memory", "memoryInfo"),
-                Field::of("os", "osInfo"),
-            ],
-        ),
-        StructType::new("cpuInfo", vec![Field::int("count")]),
-        StructType::new("kubernetesInfo", text(&["kubeProxyVersion", "kubeletVersion"])),
-        StructType::new("memoryInfo", vec![Field::int("memTotalKiB")]),
-        StructType::new("osInfo", text(&["dockerVersion", "kernelVersion", "operatingSystem"])),
-    ]
+        .personal(&[])
 }
 
 fn format(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use api_management::Token;
 use api_management::token::KIND_API;
 use controller::ReconcileError;
+use feature_kit::table;
 use feature_kit::view::resource_of;
 use futures::future::BoxFuture;
 use http::{HeaderValue, StatusCode, header};
@@ -26,14 +27,12 @@ use crate::token::issue::{Issued, TokenRequest};
 
 pub fn view(directory: &Arc<Directory>) -> Descriptor {
     let tokens = Tokens { directory: directory.clone(), resource: resource_of::<Token>() };
-    let mut descriptor = Descriptor::with_store("token", "tokens", Arc::new(tokens))
+    table::descriptor("token")
+        .store(Arc::new(tokens))
         .methods(Methods { update: false, ..Methods::ALL })
         .collection_action(Action::new("logout", Logout(directory.clone())))
-        .formatter(format);
-    for field in fields() {
-        descriptor = descriptor.root([field]);
-    }
-    descriptor
+        .root(fields())
+        .formatter(format)
 }
 
 /// As an embedded type, for versions that answer tokens but do not hold them.

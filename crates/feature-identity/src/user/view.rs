@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use api_management::User;
+use feature_kit::table;
 use feature_kit::view::resource_of;
 use futures::future::BoxFuture;
 use identity::Secret;
 use rest_view::store::DeleteOptions;
 use rest_view::{
     Action, ApiError, Context, Descriptor, Field, FieldType, Key, KubeResource, KubeStore,
-    ListScope, Presentation, Resource, Store, StructType,
+    ListScope, Presentation, Resource, Store, StructType, Visible,
 };
 use serde_json::{Map, Value};
 
@@ -20,28 +21,17 @@ use crate::user::actions::{ChangePassword, SetPassword, refusal};
 pub fn view(directory: &Arc<Directory>) -> Descriptor {
     let kube = KubeStore::new(resource_of::<User>());
     let store = Users { kube, directory: directory.clone() };
-    Descriptor::new("user", "users", resource_of::<User>())
+    table::descriptor("user")
         .store(Arc::new(store))
-        .display_name(Field::string("name").create_update().at("displayName"))
-        .root([
-            Field::string("username").create_update(),
-            Field::string("description").create_update(),
-            Field::boolean("enabled").create_update().default(true).nullable(true),
-            Field::boolean("me").computed(),
-            Field::boolean("mustChangePassword").create_update(),
-            Field::new("password", FieldType::Password).create().write_only(),
-            Field::array("principalIds", FieldType::reference("principal")).create_update(),
-        ])
-        .status([Field::array("conditions", FieldType::of("userCondition"))])
+        // Not stored in the object; blanks around it are kept.
+        .root([Field::new("password", FieldType::Password).create().write_only()])
         .types([
-            StructType::condition("userCondition"),
             StructType::writable("setPasswordInput", vec![secret("newPassword")]),
             StructType::writable(
                 "changePasswordInput",
                 vec![secret("currentPassword"), secret("newPassword")],
             ),
         ])
-        .with_state()
         .action(
             Action::new("setpassword", SetPassword(directory.clone()))
                 .input("setPasswordInput")
@@ -53,6 +43,7 @@ pub fn view(directory: &Arc<Directory>) -> Descriptor {
         )
         .validator(validate)
         .formatter(format)
+        .personal(&["me"])
 }
 
 /// Of type password, so that blanks around it are kept.
@@ -173,6 +164,13 @@ impl Store for Users {
     }
     fn is_listed(&self, stored: &Value) -> bool {
         !is_system(stored)
+    }
+    fn visible<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        scope: &'a ListScope,
+    ) -> BoxFuture<'a, Result<Option<Vec<Visible>>, ApiError>> {
+        self.kube.visible(context, scope)
     }
     fn watched(&self) -> Option<&KubeResource> {
         self.kube.watched()

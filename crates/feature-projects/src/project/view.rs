@@ -1,62 +1,12 @@
 //! Project in the REST view.
 
 use api_management::Project;
-use feature_kit::view::{in_clusters, resource_of};
-use rest_view::{Descriptor, Field, FieldType, StructType};
+use feature_kit::table;
+use feature_kit::view::in_clusters;
+use rest_view::Descriptor;
 
 pub fn view() -> Descriptor {
-    Descriptor::new("project", "projects", resource_of::<Project>())
-        .store(in_clusters::<Project>())
-        .display_name(Field::string("name").create_update().required().at("spec.displayName"))
-        .in_namespace_of("clusterId")
-        .spec([
-            Field::reference("clusterId", "cluster")
-                .create_update()
-                .required()
-                .at("spec.clusterName"),
-            Field::string("description").create_update(),
-            Field::boolean("enableProjectMonitoring").create_update(),
-            Field::of("resourceQuota", "projectResourceQuota").create_update(),
-            Field::of("namespaceDefaultResourceQuota", "namespaceResourceQuota").create_update(),
-            Field::of("containerDefaultResourceLimit", "containerResourceLimit").create_update(),
-        ])
-        .status([
-            Field::array("conditions", FieldType::of("projectCondition")),
-            Field::string("podSecurityPolicyTemplateId").at("status.podSecurityPolicyTemplateName"),
-        ])
-        .types(types())
-        .with_state()
-}
-
-fn types() -> Vec<StructType> {
-    let text = |names: &[&str]| names.iter().map(|&name| Field::string(name)).collect::<Vec<_>>();
-    let limits = [
-        "configMaps",
-        "limitsCpu",
-        "limitsMemory",
-        "persistentVolumeClaims",
-        "pods",
-        "replicationControllers",
-        "requestsCpu",
-        "requestsMemory",
-        "requestsStorage",
-        "secrets",
-        "services",
-        "servicesLoadBalancers",
-        "servicesNodePorts",
-    ];
-    let limit = || Field::of("limit", "resourceQuotaLimit");
-    let used = Field::of("usedLimit", "resourceQuotaLimit");
-    vec![
-        StructType::condition("projectCondition"),
-        StructType::writable("resourceQuotaLimit", text(&limits)),
-        StructType::writable("projectResourceQuota", vec![limit(), used]),
-        StructType::writable("namespaceResourceQuota", vec![limit()]),
-        StructType::writable(
-            "containerResourceLimit",
-            text(&["limitsCpu", "limitsMemory", "requestsCpu", "requestsMemory"]),
-        ),
-    ]
+    table::descriptor("project").store(in_clusters::<Project>())
 }
 
 #[cfg(test)]

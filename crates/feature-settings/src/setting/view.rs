@@ -1,12 +1,11 @@
 //! Setting in the REST view: `value` is the one that holds, whoever gave it.
 
-use api_management::{Setting, setting as names};
+use api_management::setting as names;
 use feature_kit::rbac::{role_ref, subject};
-use feature_kit::view::resource_of;
-use feature_kit::{Seed, SeedMode};
+use feature_kit::{Seed, SeedMode, table};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule};
 use kube::api::ObjectMeta;
-use rest_view::{ApiError, Descriptor, Field, FieldType, Presentation, Resource};
+use rest_view::{ApiError, Descriptor, Presentation, Resource};
 use serde_json::{Map, Value};
 
 /// Settings that anybody may read without a login: clients need them to log in.
@@ -23,18 +22,11 @@ const PUBLIC: &[&str] = &[
 const PUBLIC_ROLE: &str = "drover:public-settings";
 
 pub fn view() -> Descriptor {
-    let options = [names::SOURCE_DB, names::SOURCE_DEFAULT, names::SOURCE_ENV];
-    Descriptor::new("setting", "settings", resource_of::<Setting>())
-        .root([
-            Field::new("name", FieldType::DnsLabel).create().required().at("metadata.name"),
-            Field::string("value").create_update().required(),
-            Field::string("default"),
-            Field::boolean("customized"),
-            Field::options("source", &options),
-        ])
+    table::descriptor("setting")
         .public_ids(PUBLIC)
         .validator(validate)
         .formatter(format)
+        .personal(&[])
 }
 
 /// The right to read the public ones, for everybody.

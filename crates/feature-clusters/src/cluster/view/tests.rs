@@ -2,7 +2,7 @@
 
 use feature_kit::view::api_versions;
 use futures::future::BoxFuture;
-use rest_view::{ActionAnswer, ActionRequest, Caller, RestView, Urls};
+use rest_view::{ActionAnswer, ActionRequest, ApiError, Caller, RestView, Urls};
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,0 +1,75 @@
+//! Objects of a Kubernetes resource in the cluster that the path is inside of.
+
+use futures::future::BoxFuture;
+use rest_view::store::DeleteOptions;
+use rest_view::{ApiError, Context, Key, KubeResource, KubeStore, ListScope, Store};
+use serde_json::Value;
+
+use super::{Location, answered};
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct ClusterStore {
+    kube: KubeStore,
+}
+
+impl ClusterStore {
+    pub fn new(resource: KubeResource) -> Self {
+        Self { kube: KubeStore::new(resource) }
+    }
+}
+
+impl Store for ClusterStore {
+    fn list<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        scope: &'a ListScope,
+    ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
+        Box::pin(answered(async move {
+            let client = Location::enter(context).await?.client(context);
+            self.kube.list(&context.through(&client), scope).await
+        }))
+    }
+    fn get<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(answered(async move {
+            let client = Location::enter(context).await?.client(context);
+            self.kube.get(&context.through(&client), key).await
+        }))
+    }
+    fn create<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        object: Value,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(answered(async move {
+            let client = Location::enter(context).await?.client(context);
+            self.kube.create(&context.through(&client), object).await
+        }))
+    }
+    fn replace<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+        object: Value,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(answered(async move {
+            let client = Location::enter(context).await?.client(context);
+            self.kube.replace(&context.through(&client), key, object).await
+        }))
+    }
+    fn delete<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+        options: &'a DeleteOptions,
+    ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
+        Box::pin(answered(async move {
+            let client = Location::enter(context).await?.client(context);
+            self.kube.delete(&context.through(&client), key, options).await
+        }))
+    }
+}

@@ -1,0 +1,147 @@
+//! Providers of identities: one object each, of a type of its own, in the collection `authConfigs`.
+//!
+//! What a provider needs to know can be stored for each. Enabling one that nobody could log in through
+//! is refused.
+
+use std::sync::Arc;
+
+use api_management::{GROUP, VERSION, keys};
+use api_meta::status::{Cause, Status};
+use controller::ReconcileError;
+use controller::error::{Attempt, is_code};
+use feature_kit::{Admit, Operation, Review, Seed};
+use futures::future::BoxFuture;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use rest_view::{
+    ApiError, Context, Descriptor, Key, KubeResource, KubeStore, Presentation, Resource, Store,
+    mapping,
+};
+use serde_json::{Value, json};
+
+pub const KIND: &str = "AuthConfig";
+const PLURAL: &str = "authconfigs";
+/// The type of all of them.
+const ANY: &str = "authConfig";
+/// The one that is there: names and passwords of local users.
+const LOCAL: &str = "localConfig";
+
+/// Object name and type of each provider.
+const PROVIDERS: &[(&str, &str)] = &[
+    ("activedirectory", "activeDirectoryConfig"),
+    ("adfs", "adfsConfig"),
+    ("azuread", "azureADConfig"),
+    ("freeipa", "freeIpaConfig"),
+    ("github", "githubConfig"),
+    ("googleoauth", "googleOauthConfig"),
+    ("keycloak", "keyCloakConfig"),
+    ("keycloakoidc", "keyCloakOIDCConfig"),
+    ("local", LOCAL),
+    ("okta", "oktaConfig"),
+    ("openldap", "openLdapConfig"),
+    ("ping", "pingConfig"),
+    ("shibboleth", "shibbolethConfig"),
+];
+
+/// One object per provider, from the start; later they are the administrator's.
+pub fn seeds() -> impl Iterator<Item = Seed> {
+    PROVIDERS.iter().map(|&(name, kind)| {
+        Seed::custom(format!("authconfig \"{name}\""), move |client| {
+            Box::pin(async move { create(client, name, kind).await })
+        })
+    })
+}
+
+async fn create(client: kube::Client, name: &str, kind: &str) -> Result<bool, ReconcileError> {
+    let kind_of_all = GroupVersionKind::gvk(GROUP, VERSION, KIND);
+    let resource = ApiResource::from_gvk_with_plural(&kind_of_all, PLURAL);
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    let mut object = DynamicObject::new(name, &resource);
+    object.data = json!({"type": kind, "enabled": kind == LOCAL, "accessMode": "unrestricted"});
+    let labels = [(keys::CREATOR.to_owned(), keys::CREATOR_NORMAN.to_owned())];
+    object.metadata.labels = Some(labels.into());
+    match api.create(&PostParams::default(), &object).await {
+        Ok(_) => Ok(true),
+        Err(error) if is_code(&error, 409) => Ok(false),
+        Err(error) => Err(error).attempt(|| format!("create authconfig \"{name}\"")),
+    }
+}
+
+/// See the module.
+pub struct ProviderRules;
+
+impl Admit for ProviderRules {
+    fn admit<'a>(&'a self, review: &'a Review<'a>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(std::future::ready(check(review)))
+    }
+}
+
+fn check(review: &Review<'_>) -> Result<(), Status> {
+    let (Some(object), false) = (review.object, review.operation == Operation::Delete) else {
+        return Ok(());
+    };
+    if object["enabled"] != true || object["type"] == LOCAL {
+        return Ok(());
+    }
+    let text =
+        "logging in through this provider is not available in this version; leave it disabled";
+    let cause = Cause::invalid("enabled", &Value::from(true), text);
+    Err(Status::invalid(GROUP, KIND, review.name, vec![cause]))
+}
+
+/// The collection shows each as what it is; a type of its own shows only its own.
+pub fn view(descriptor: Descriptor) -> Descriptor {
+    if descriptor.id == ANY {
+        return descriptor.formatter(as_own_type);
+    }
+    let id = descriptor.id.clone();
+    let resource = KubeResource::new(GROUP, VERSION, PLURAL, KIND, false);
+    descriptor.store(Arc::new(OfType { kube: KubeStore::new(resource), id }))
+}
+
+fn as_own_type(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
+    let id = stored["type"].as_str().unwrap_or_default();
+    let own = PROVIDERS.iter().any(|(_, known)| *known == id);
+    let Some(descriptor) = context.registry.find("/v3", id).filter(|_| own) else { return };
+    let fields = mapping::to_view(descriptor, context.registry, stored, false);
+    resource.fields.extend(fields);
+    resource.subtype = Some(id.to_owned());
+    let own = context.urls.resource(descriptor, &resource.id);
+    resource.links.insert("self".to_owned(), own.clone());
+    resource.links.remove("remove");
+    if descriptor.methods.update {
+        resource.links.insert("update".to_owned(), own);
+    } else {
+        resource.links.remove("update");
+    }
+}
+
+/// Objects whose `type` is one. Lists and removal are of [`ANY`].
+struct OfType {
+    kube: KubeStore,
+    id: String,
+}
+
+impl Store for OfType {
+    fn get<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(async move {
+            let object = self.kube.get(context, key).await?;
+            if object["type"] == self.id.as_str() {
+                Ok(object)
+            } else {
+                Err(ApiError::no_such_id())
+            }
+        })
+    }
+    fn replace<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+        object: Value,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        self.kube.replace(context, key, object)
+    }
+}

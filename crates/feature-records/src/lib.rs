@@ -1,0 +1,93 @@
+//! Records: kinds that are data. Their tables say what there is to say of them; nothing acts on most of
+//! them yet, which each object says of itself (`api_management::kept`).
+//!
+//! | Where | What |
+//! | --- | --- |
+//! | [`auth_config`] | providers of identities, one type each, in one collection |
+//! | [`cloud_credential`] | keys of clouds, kept in Secrets |
+//! | [`preference`] | what people set for the interface: everybody their own |
+//! | [`rights`] | who may read what, and the namespaces that must be there |
+
+pub mod auth_config;
+pub mod cloud_credential;
+pub mod preference;
+pub mod rights;
+
+use std::sync::Arc;
+
+use api_management::table::{Stored, Table};
+use api_management::{has_struct, types};
+use feature_kit::{Feature, KindRules, ViewSpec, table};
+use rest_view::{Descriptor, KubeStore, StructType};
+
+/// The reference by which objects lie in the namespace of a cluster.
+const CLUSTER_FIELD: &str = "clusterId";
+/// The type of who providers of identities know; its objects come from the providers.
+const PRINCIPAL: &str = "principal";
+
+/// The feature.
+pub fn feature() -> Feature {
+    let mut feature = Feature::new("records").seed(rights::seeds()).seed(auth_config::seeds());
+    for rules in kinds() {
+        feature = feature.kind_with(match rules.kind {
+            auth_config::KIND => rules.admit_with(Arc::new(auth_config::ProviderRules)),
+            preference::KIND => rules.written_by_server(),
+            _ => rules,
+        });
+    }
+    feature
+        .view(ViewSpec::new(|_| views()))
+        .view(ViewSpec::acting_as(preference::identity(), |_, client| {
+            vec![preference::view(client)]
+        }))
+}
+
+/// The rules of every kind that has no struct.
+fn kinds() -> Vec<KindRules> {
+    let mut known: Vec<&str> = Vec::new();
+    let mut rules = Vec::new();
+    for table in types::tables() {
+        let Stored::Kind { kind, .. } = table.stored else { continue };
+        if has_struct(kind) || known.contains(&kind) {
+            continue;
+        }
+        known.push(kind);
+        rules.extend(KindRules::of_tables(&types::tables_of_kind(kind)));
+    }
+    rules
+}
+
+/// Every type that has no view of its own. The first carries the nested types that several share.
+fn views() -> Vec<Descriptor> {
+    let mut views = Vec::new();
+    let mut embedded = table::shared_types().collect::<Vec<StructType>>();
+    for found in types::tables() {
+        match (found.id, found.stored) {
+            (preference::TYPE | PRINCIPAL, _) => {}
+            (_, Stored::Kind { kind, .. }) if has_struct(kind) => {}
+            (_, Stored::Nowhere) => embedded.push(table::embedded(&found)),
+            _ => views.extend(view(&found)),
+        }
+    }
+    if let Some(first) = views.first_mut() {
+        first.types.append(&mut embedded);
+    }
+    views
+}
+
+fn view(found: &Table) -> Option<Descriptor> {
+    let descriptor = table::of_table(found)?;
+    Some(match found.stored {
+        Stored::Kind { kind: auth_config::KIND, .. } => auth_config::view(descriptor),
+        Stored::Secret { prefix: cloud_credential::PREFIX } => cloud_credential::view(descriptor),
+        _ if found.parent == Some(CLUSTER_FIELD) => {
+            let clusters = feature_kit::view::resource_of::<api_management::Cluster>();
+            let store = KubeStore::new(table::resource_of(found)?).in_namespaces_of(clusters);
+            descriptor.store(Arc::new(store))
+        }
+        _ => descriptor,
+    })
+}
+
+#[cfg(test)]
+mod tests;

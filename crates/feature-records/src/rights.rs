@@ -1,0 +1,91 @@
+//! Who may read which of these kinds, and the namespaces they live in.
+//!
+//! Administrators may do everything. People may read what the role "user" lets them read; what it lets
+//! them create comes when creators get rights on what they made.
+
+use api_management::keys;
+use controller::ensure;
+use feature_kit::access::GROUP_PEOPLE;
+use feature_kit::rbac::{ours, role_ref, subject, to_kube};
+use feature_kit::{Seed, SeedMode};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use kube::Api;
+use kube::api::ObjectMeta;
+
+const ROLE: &str = "drover:people-records";
+const READ: [&str; 3] = ["get", "list", "watch"];
+
+/// Read by everybody who logged in.
+const READABLE: [&str; 12] = [
+    "catalogs",
+    "cisbenchmarkversions",
+    "cisconfigs",
+    "features",
+    "kontainerdrivers",
+    "nodedrivers",
+    "podsecuritypolicytemplates",
+    "rancherusernotifications",
+    "rkeaddons",
+    "rkek8sserviceoptions",
+    "rkek8ssystemimages",
+    "templatecontents",
+];
+/// As [`READABLE`], but only those that belong to no cluster and no project.
+const READABLE_GLOBAL: [&str; 2] = ["catalogtemplates", "catalogtemplateversions"];
+
+/// What must be there from the start.
+pub fn seeds() -> Vec<Seed> {
+    let metadata = ObjectMeta { name: Some(ROLE.to_owned()), ..ObjectMeta::default() };
+    let role = ClusterRole {
+        metadata: metadata.clone(),
+        rules: Some(vec![to_kube(&ours(&READABLE, &READ))]),
+        ..ClusterRole::default()
+    };
+    let binding = ClusterRoleBinding {
+        metadata,
+        role_ref: role_ref("ClusterRole", ROLE),
+        subjects: Some(vec![subject("Group", GROUP_PEOPLE)]),
+    };
+    vec![
+        Seed::cluster_scoped(SeedMode::Create, namespace(keys::NODE_TEMPLATES_NS)),
+        Seed::custom(
+            format!("namespace \"{}\" and who reads it", keys::GLOBAL_DATA_NS),
+            |client| Box::pin(global_data(client)),
+        ),
+        Seed::cluster_scoped(SeedMode::Keep, role),
+        Seed::cluster_scoped(SeedMode::Keep, binding),
+    ]
+}
+
+fn namespace(name: &str) -> Namespace {
+    let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
+    let metadata = ObjectMeta {
+        name: Some(name.to_owned()),
+        annotations: Some(annotations.into()),
+        ..ObjectMeta::default()
+    };
+    Namespace { metadata, ..Namespace::default() }
+}
+
+async fn global_data(client: kube::Client) -> Result<bool, controller::ReconcileError> {
+    let made = ensure::created(&Api::all(client.clone()), &namespace(keys::GLOBAL_DATA_NS)).await?;
+    let metadata = ObjectMeta {
+        name: Some(ROLE.to_owned()),
+        namespace: Some(keys::GLOBAL_DATA_NS.to_owned()),
+        ..ObjectMeta::default()
+    };
+    let role = Role {
+        metadata: metadata.clone(),
+        rules: Some(vec![to_kube(&ours(&READABLE_GLOBAL, &READ))]),
+    };
+    let binding = RoleBinding {
+        metadata,
+        role_ref: role_ref("Role", ROLE),
+        subjects: Some(vec![subject("Group", GROUP_PEOPLE)]),
+    };
+    let within = keys::GLOBAL_DATA_NS;
+    let role = ensure::like(&Api::namespaced(client.clone(), within), &role).await?;
+    let binding = ensure::like(&Api::namespaced(client, within), &binding).await?;
+    Ok(made || role || binding)
+}

@@ -1,0 +1,40 @@
+//! The state of a workload in one word. Pure.
+
+use jiff::Timestamp;
+use rest_view::state::{Summary, Transitioning, summarise};
+use serde_json::Value;
+
+use super::kind::Kind;
+use super::path::read_keys;
+
+/// From the object's conditions, and from how many of its pods are ready.
+pub fn of(kind: Kind, stored: &Value, now: Timestamp) -> Summary {
+    let mut summary = summarise(stored, now);
+    let removed = read_keys(stored, &["metadata", "deletionTimestamp"]).is_some();
+    if removed || summary.transitioning == Transitioning::Error && !is_paused(kind, stored) {
+        return summary;
+    }
+    if is_paused(kind, stored) {
+        let (state, message) = ("paused".to_owned(), String::new());
+        return Summary { state, transitioning: Transitioning::No, message };
+    }
+    let counts = match kind {
+        Kind::Deployment | Kind::StatefulSet => Some(("replicas", "readyReplicas")),
+        Kind::DaemonSet => Some(("desiredNumberScheduled", "numberReady")),
+        _ => None,
+    };
+    let Some((wanted, ready)) = counts else { return summary };
+    let count =
+        |key: &str| read_keys(stored, &["status", key]).and_then(Value::as_i64).unwrap_or(0);
+    if summary.transitioning == Transitioning::No && count(wanted) != count(ready) {
+        summary.state = "updating".to_owned();
+        summary.transitioning = Transitioning::Yes;
+        summary.message = format!("{} of {} pods are ready", count(ready), count(wanted));
+    }
+    summary
+}
+
+fn is_paused(kind: Kind, stored: &Value) -> bool {
+    let paused = read_keys(stored, &["spec", "paused"]) == Some(&Value::Bool(true));
+    kind == Kind::Deployment && paused
+}

@@ -1,0 +1,220 @@
+//! Workloads of one or several kinds, in the flattened form, over the stores of their objects.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::{StreamExt, TryStreamExt};
+use rest_view::store::DeleteOptions;
+use rest_view::{ApiError, Context, Ids, Key, ListScope, Store};
+use serde_json::Value;
+
+use super::kind::Kind;
+use super::types::Types;
+use super::{creation, flat, pod};
+
+/// Kinds that are listed at once for one list of workloads.
+pub const KINDS_AT_ONCE: usize = 4;
+
+/// Where the objects of kinds are.
+pub type Stores = BTreeMap<Kind, Arc<dyn Store>>;
+
+/// The objects of some kinds. Keys name the kind before the name: `deployment:web`.
+pub struct Flattened {
+    types: Arc<Types>,
+    kinds: Vec<Kind>,
+    stores: Stores,
+}
+
+impl Flattened {
+    /// `stores`: at least those of `kinds`, and of Jobs where pods are among them.
+    pub fn new(types: Arc<Types>, kinds: &[Kind], stores: Stores) -> Self {
+        Self { types, kinds: kinds.to_vec(), stores }
+    }
+
+    fn store(&self, kind: Kind) -> Result<&dyn Store, ApiError> {
+        self.stores.get(&kind).map(Arc::as_ref).ok_or_else(ApiError::no_such_id)
+    }
+
+    fn split(&self, key: &Key) -> Result<(Kind, Key), ApiError> {
+        let (prefix, name) = key.name.split_once(':').ok_or_else(ApiError::no_such_id)?;
+        let kind = Kind::of_prefix(prefix).filter(|kind| self.kinds.contains(kind));
+        let key = Key { namespace: key.namespace.clone(), name: name.to_owned() };
+        Ok((kind.ok_or_else(ApiError::no_such_id)?, key))
+    }
+
+    fn flat(&self, kind: Kind, stored: &Value) -> Value {
+        let mut flat = flat::get(&self.types, kind, stored);
+        // Items of a list do not say what they are.
+        let resource = kind.resource();
+        flat["apiVersion"] = resource.api_version().into();
+        flat["kind"] = resource.kind.into();
+        flat
+    }
+
+    async fn list_kind(
+        &self,
+        context: &Context<'_>,
+        kind: Kind,
+        scope: &ListScope,
+    ) -> Result<Vec<Value>, ApiError> {
+        let mut stored = self.store(kind)?.list(context, scope).await?;
+        stored.retain(|object| kind == Kind::Pod || !pod::is_hidden(object));
+        let mut all: Vec<Value> = stored.iter().map(|object| self.flat(kind, object)).collect();
+        if kind == Kind::Pod {
+            self.say_workloads(context, scope, &mut all).await?;
+        }
+        Ok(all)
+    }
+
+    /// Says of each pod which workload it is of.
+    async fn say_workloads(
+        &self,
+        context: &Context<'_>,
+        scope: &ListScope,
+        pods: &mut [Value],
+    ) -> Result<(), ApiError> {
+        let is_of_job = |pod: &Value| matches!(pod::controller(pod), Some((Kind::Job, _)));
+        let mut owners = HashMap::new();
+        if pods.iter().any(is_of_job) {
+            for job in self.store(Kind::Job)?.list(context, scope).await? {
+                owners.extend(pod::controller(&job).map(|owner| (Key::of(&job), owner)));
+            }
+        }
+        for pod in pods {
+            let namespace = Key::of(pod).namespace;
+            let owner_of = |job: &str| {
+                let key = Key { namespace: namespace.clone(), name: job.to_owned() };
+                owners.get(&key).cloned()
+            };
+            if let Some(id) = pod::workload_id(pod, owner_of) {
+                pod["workloadId"] = id.into();
+            }
+        }
+        Ok(())
+    }
+
+    async fn shown(
+        &self,
+        context: &Context<'_>,
+        kind: Kind,
+        stored: &Value,
+    ) -> Result<Value, ApiError> {
+        let mut all = [self.flat(kind, stored)];
+        if kind == Kind::Pod {
+            let scope = ListScope { namespace: Some(Key::of(stored).namespace) };
+            self.say_workloads(context, &scope, &mut all).await?;
+        }
+        let [flat] = all;
+        Ok(flat)
+    }
+}
+
+impl Store for Flattened {
+    fn list<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        scope: &'a ListScope,
+    ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
+        Box::pin(async move {
+            let kinds = self.kinds.iter().copied();
+            // Made before they are awaited: a closure in the stream would not be general enough.
+            let lists: Vec<_> = kinds.map(|kind| self.list_kind(context, kind, scope)).collect();
+            let lists: Vec<Vec<Value>> =
+                futures::stream::iter(lists).buffered(KINDS_AT_ONCE).try_collect().await?;
+            Ok(lists.into_iter().flatten().collect())
+        })
+    }
+    fn get<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(async move {
+            let (kind, key) = self.split(key)?;
+            let stored = self.store(kind)?.get(context, &key).await?;
+            self.shown(context, kind, &stored).await
+        })
+    }
+    fn create<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        object: Value,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(async move {
+            let mut flat = object;
+            let kind = match self.kinds.as_slice() {
+                [only] => *only,
+                _ => creation::kind_of(&flat),
+            };
+            creation::complete(kind, &mut flat);
+            let object = flat::put(&self.types, kind, &flat)?;
+            let stored = self.store(kind)?.create(context, object).await?;
+            self.shown(context, kind, &stored).await
+        })
+    }
+    fn replace<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+        object: Value,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(async move {
+            let (kind, key) = self.split(key)?;
+            let object = flat::put(&self.types, kind, &object)?;
+            let stored = self.store(kind)?.replace(context, &key, object).await?;
+            self.shown(context, kind, &stored).await
+        })
+    }
+    fn delete<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+        options: &'a DeleteOptions,
+    ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
+        Box::pin(async move {
+            let (kind, key) = self.split(key)?;
+            match self.store(kind)?.delete(context, &key, options).await? {
+                Some(stored) => self.shown(context, kind, &stored).await.map(Some),
+                None => Ok(None),
+            }
+        })
+    }
+    fn is_listed(&self, stored: &Value) -> bool {
+        self.kinds.contains(&Kind::Pod) || !pod::is_hidden(stored)
+    }
+}
+
+/// Ids of workloads.
+pub enum WorkloadIds {
+    /// Of one kind, which ids need not name.
+    Of(Kind),
+    /// Of any: ids name the kind.
+    Any,
+}
+
+impl Ids for WorkloadIds {
+    fn id(&self, stored: &Value) -> String {
+        let kind = Kind::of_object(stored).unwrap_or(match self {
+            Self::Of(kind) => *kind,
+            Self::Any => Kind::Deployment,
+        });
+        kind.id_of(&Key::of(stored))
+    }
+    fn key(&self, id: &str) -> Option<Key> {
+        let is_whole = id.split(':').count() == 3;
+        let (kind, key) = match self {
+            Self::Of(Kind::Pod) if is_whole => return None,
+            Self::Of(own) => own.key_of(id).filter(|(kind, _)| kind == own)?,
+            Self::Any if is_whole => Kind::Deployment.key_of(id)?,
+            Self::Any => return None,
+        };
+        Some(store_key(kind, &key))
+    }
+}
+
+/// What [`Flattened`] knows an object by.
+pub fn store_key(kind: Kind, key: &Key) -> Key {
+    let name = format!("{}:{}", kind.id().to_lowercase(), key.name);
+    Key { namespace: key.namespace.clone(), name }
+}
