@@ -1,9 +1,11 @@
 //! The API `/v3` as the commands use it: collections, resources by id or name, actions.
 
+use std::path::Path;
+
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::config::{self, Login};
+use crate::config::{self, Config, Context, Login};
 use crate::error::{CliError, Failure};
 use crate::http::Http;
 use crate::tls::Trust;
@@ -11,34 +13,83 @@ use crate::tls::Trust;
 /// Pages of a list that are followed.
 const PAGES_MAX: usize = 1_000;
 
+/// Objects of a list that are taken.
+const ITEMS_MAX: usize = 500_000;
+/// Objects on a page of a Kubernetes list.
+const KUBE_PAGE_SIZE: usize = 500;
+/// In place of a remembered login: a token and the authority of its server.
+const TOKEN_VARIABLE: &str = "DROVER_TOKEN";
+const CA_FILE_VARIABLE: &str = "DROVER_CA_FILE";
+
 /// A logged-in client.
 pub struct Api {
     http: Http,
-    login: Login,
+    name: String,
+    context: Context,
 }
 
 impl Api {
-    /// With the login on `server`, or the last one.
+    /// With the login named, else the current one; `DROVER_TOKEN` takes the place of both.
     pub fn open(server: Option<&str>) -> Result<Self, CliError> {
         let config = config::load(&config::path()?)?;
-        let (url, login) = config.login(server)?;
-        Self::new(&url, login.clone())
+        let token = std::env::var(TOKEN_VARIABLE).unwrap_or_default();
+        if !token.is_empty() {
+            return Self::with_token(&config, server, token);
+        }
+        let (name, context) = config.select(server)?;
+        Self::new(name, context.clone())
     }
-    pub fn new(url: &str, login: Login) -> Result<Self, CliError> {
-        let trust = match login.ca_cert.as_str() {
+
+    fn with_token(config: &Config, server: Option<&str>, token: String) -> Result<Self, CliError> {
+        let known = server.map_or(Some(config.current.as_str()), Some);
+        let known = known.and_then(|name| config.contexts.get(name));
+        let url = match (known, server) {
+            (Some(context), _) => context.server.clone(),
+            (None, Some(server)) => config::normal_url(server)?,
+            (None, None) => {
+                let text = format!("{TOKEN_VARIABLE} is set, and no server is named");
+                return Err(CliError::usage(text).hint("name it with --server or DROVER_SERVER"));
+            }
+        };
+        let ca_cert = match std::env::var_os(CA_FILE_VARIABLE).filter(|file| !file.is_empty()) {
+            Some(file) => read_authority(Path::new(&file))?,
+            None => config.authority(&url).unwrap_or_default(),
+        };
+        let login = Login { token, ca_cert, user: String::new() };
+        let chosen = known.cloned().unwrap_or_default();
+        Self::new(&url, Context { server: url.clone(), login, ..chosen })
+    }
+
+    /// `name`: of the context.
+    pub fn new(name: &str, context: Context) -> Result<Self, CliError> {
+        let trust = match context.login.ca_cert.as_str() {
             "" => Trust::System,
             pem => Trust::Authority(pem.to_owned()),
         };
-        Ok(Self { http: Http::new(url, &trust, &login.token)?, login })
+        let http = Http::new(&context.server, &trust, &context.login.token)?;
+        Ok(Self { http, name: name.to_owned(), context })
     }
+
+    /// The same login on a connection of its own.
+    pub fn another(&self) -> Self {
+        Self { http: self.http.another(), name: self.name.clone(), context: self.context.clone() }
+    }
+
     pub fn url(&self) -> &str {
         self.http.url()
     }
+    /// Name of the context.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
     pub fn login(&self) -> &Login {
-        &self.login
+        &self.context.login
     }
 
-    /// One request; `None` for an empty answer. `what` names the object in errors.
+    /// One request; null for an empty answer. `what` names the object in errors.
     pub async fn call(
         &self,
         method: Method,
@@ -47,11 +98,20 @@ impl Api {
         what: &str,
     ) -> Result<Value, CliError> {
         let answer = self.http.send(method, path, body.map(Value::to_string)).await?;
-        if answer.status.is_success() {
-            return Ok(serde_json::from_slice(&answer.body).unwrap_or_default());
+        if !answer.status.is_success() {
+            let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            return Err(self.refusal(answer.status, &body, what));
         }
-        let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-        Err(self.refusal(answer.status, &body, what))
+        if answer.body.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&answer.body).map_err(|_| self.odd(what, "is no JSON"))
+    }
+
+    /// An answer that a server of ours does not give.
+    fn odd(&self, what: &str, why: &str) -> CliError {
+        CliError::new(Failure::Other, format!("{what}: the answer of {} {why}", self.url()))
+            .hint("check that the URL is that of a Drover server, not of a page before it")
     }
 
     fn refusal(&self, status: StatusCode, body: &Value, what: &str) -> CliError {
@@ -70,6 +130,15 @@ impl Api {
         let error = CliError::new(failure, format!("{what}: {said}"));
         match failure {
             Failure::Unauthenticated => error.hint(format!("run \"drover login {}\"", self.url())),
+            Failure::Forbidden => error.hint(
+                "\"drover context current\" shows who you are; ask for a role that allows it",
+            ),
+            Failure::Invalid => error.hint("correct what is named and try again"),
+            Failure::NotFound => error.hint("check the name or id"),
+            Failure::Conflict => error.hint("choose another name, or change the one that is there"),
+            Failure::Timeout => error.hint("try again"),
+            Failure::Other if status.is_server_error() => error.hint("look into the server's log"),
+            Failure::Unreachable => error.hint("try again; \"drover cluster ls\" shows the states"),
             _ => error,
         }
     }
@@ -97,12 +166,37 @@ impl Api {
         let mut all = Vec::new();
         for _ in 0..PAGES_MAX {
             let mut page = self.call(Method::GET, &path, None, &what).await?;
-            if let Value::Array(items) = page["data"].take() {
-                all.extend(items);
+            let Value::Array(items) = page["data"].take() else {
+                return Err(self.odd(&what, "is no list"));
+            };
+            all.extend(items);
+            if all.len() > ITEMS_MAX {
+                let text = format!("{what}: more than {ITEMS_MAX} objects");
+                return Err(CliError::new(Failure::Other, text));
             }
             match page["pagination"]["next"].as_str() {
                 Some(next) => path = path_of(next),
                 None => return Ok(all),
+            }
+        }
+        Err(CliError::new(Failure::Other, format!("{what}: more than {PAGES_MAX} pages")))
+    }
+
+    /// All objects of a Kubernetes collection, such as
+    /// `/k8s/clusters/local/api/v1/namespaces`, page by page.
+    pub async fn list_kube(&self, collection: &str, what: &str) -> Result<Vec<Value>, CliError> {
+        let mut all = Vec::new();
+        let mut from = String::new();
+        for _ in 0..PAGES_MAX {
+            let path = format!("{collection}?limit={KUBE_PAGE_SIZE}{from}");
+            let mut page = self.call(Method::GET, &path, None, what).await?;
+            let Value::Array(items) = page["items"].take() else {
+                return Err(self.odd(what, "is no list"));
+            };
+            all.extend(items);
+            match text(&page["metadata"], "continue") {
+                "" => return Ok(all),
+                next => from = format!("&continue={}", encode(next)),
             }
         }
         Err(CliError::new(Failure::Other, format!("{what}: more than {PAGES_MAX} pages")))
@@ -114,6 +208,17 @@ impl Api {
     pub async fn get(&self, plural: &str, id: &str, what: &str) -> Result<Value, CliError> {
         let path = format!("/v3/{plural}/{}", encode(id));
         self.call(Method::GET, &path, None, what).await
+    }
+    /// Changes the fields that are given.
+    pub async fn update(
+        &self,
+        plural: &str,
+        id: &str,
+        fields: &Value,
+        what: &str,
+    ) -> Result<Value, CliError> {
+        let path = format!("/v3/{plural}/{}", encode(id));
+        self.call(Method::PUT, &path, Some(fields), what).await
     }
     pub async fn delete(&self, plural: &str, id: &str, what: &str) -> Result<Value, CliError> {
         let path = format!("/v3/{plural}/{}", encode(id));
@@ -131,7 +236,7 @@ impl Api {
         self.call(Method::POST, &path, Some(body), what).await
     }
 
-    /// The one resource with this id or name. `field`: what people call its name.
+    /// The one resource with this id or name.
     pub async fn resolve(&self, kind: &Named<'_>, name: &str) -> Result<Value, CliError> {
         let what = format!("{} \"{name}\"", kind.singular);
         match self.get(kind.plural, name, &what).await {
@@ -142,7 +247,9 @@ impl Api {
         }
         let mut query = vec![(kind.name_field, name)];
         query.extend(kind.inside);
-        let found = self.list(kind.plural, &query).await?;
+        let mut found = self.list(kind.plural, &query).await?;
+        // Types without such a filter list all.
+        found.retain(|item| query.iter().all(|(field, wanted)| text(item, field) == *wanted));
         one_of(kind.singular, name, found)
     }
 }
@@ -159,6 +266,8 @@ pub struct Named<'a> {
 
 pub const CLUSTER: Named<'_> =
     Named { singular: "cluster", plural: "clusters", name_field: "name", inside: None };
+pub const PROJECT: Named<'_> =
+    Named { singular: "project", plural: "projects", name_field: "name", inside: None };
 pub const USER: Named<'_> =
     Named { singular: "user", plural: "users", name_field: "username", inside: None };
 pub const ROLE: Named<'_> =
@@ -170,8 +279,12 @@ fn one_of(singular: &str, name: &str, mut found: Vec<Value>) -> Result<Value, Cl
         1 => Ok(found.remove(0)),
         0 => {
             let text = format!("no {singular} has the name or id \"{name}\"");
+            let list = match singular {
+                "cluster" | "project" | "role" | "user" => format!("{singular} ls"),
+                _ => format!("inspect {singular}"),
+            };
             Err(CliError::new(Failure::NotFound, text)
-                .hint(format!("\"drover {singular} ls\" shows those you may see")))
+                .hint(format!("\"drover {list}\" shows those you may see")))
         }
         _ => {
             let ids: Vec<&str> = found.iter().filter_map(|item| item["id"].as_str()).collect();
@@ -201,6 +314,31 @@ pub fn encode(text: &str) -> String {
         }
     }
     out
+}
+
+/// The PEM text of a certificate authority.
+pub fn read_authority(file: &Path) -> Result<String, CliError> {
+    std::fs::read_to_string(file).map_err(|error| {
+        let text = format!("reading the certificate authority \"{}\": {error}", file.display());
+        CliError::new(Failure::Other, text).hint("give a PEM file that you can read")
+    })
+}
+
+/// Says on stderr when an object is kept and nothing acts on it.
+pub fn tell_if_only_kept(resource: &Value, title: &str) {
+    let mut conditions = resource["conditions"].as_array().into_iter().flatten();
+    let kept = conditions.find(|condition| {
+        text(condition, "type") == api_management::kept::EFFECTIVE
+            && text(condition, "status") == "False"
+    });
+    if let Some(condition) = kept {
+        tell!("warning: {title}: {}", text(condition, "message"));
+    }
+}
+
+/// Id of an object.
+pub fn id(resource: &Value) -> &str {
+    text(resource, "id")
 }
 
 /// A text field, empty when absent.

@@ -1,9 +1,25 @@
 //! What can be typed.
 
-use std::path::PathBuf;
+mod access;
+mod cluster;
+mod login;
+mod project;
+mod resource;
+
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueEnum};
+
+pub use access::{
+    NewPassword, RoleCommand, RoleTarget, SettingsCommand, TokenCommand, UserCommand,
+};
+pub use cluster::{
+    ClusterCommand, CreateClusterArgs, CredentialArgs, DetachArgs, ImportArgs, KubeconfigArgs,
+    KubectlArgs, RemoveArgs,
+};
+pub use login::{ContextCommand, LoginArgs};
+pub use project::{Member, NamespaceCommand, ProjectArg, ProjectCommand};
+pub use resource::{ApplyArgs, InspectArgs, PsArgs, WaitCommandArgs};
 
 /// The commands; the binary flattens them into its own.
 #[derive(Clone, Debug, Subcommand)]
@@ -12,23 +28,43 @@ pub enum CliArgs {
     Login(LoginArgs),
     /// End the login and forget it
     Logout(ServerArgs),
+    /// Work with your logins: which server, cluster and project commands use
+    #[command(subcommand)]
+    Context(ContextCommand),
     /// Work with clusters
     #[command(subcommand)]
     Cluster(ClusterCommand),
     /// Run kubectl against a cluster, with your login
     Kubectl(KubectlArgs),
-    /// Work with API tokens of your own
+    /// Show what runs in your clusters
+    Ps(PsArgs),
+    /// Work with projects
     #[command(subcommand)]
-    Token(TokenCommand),
+    Project(ProjectCommand),
+    /// Work with namespaces of a cluster
+    #[command(subcommand, visible_alias = "ns")]
+    Namespace(NamespaceCommand),
     /// Work with users
     #[command(subcommand)]
     User(UserCommand),
     /// Work with roles
     #[command(subcommand)]
     Role(RoleCommand),
-    /// Work with projects
+    /// Work with API tokens of your own
     #[command(subcommand)]
-    Project(ProjectCommand),
+    Token(TokenCommand),
+    /// Work with settings of the server
+    #[command(subcommand, visible_alias = "setting")]
+    Settings(SettingsCommand),
+    /// Show objects of any type as the server has them
+    Inspect(InspectArgs),
+    /// Create or change objects as files describe them
+    Apply(ApplyArgs),
+    /// Wait until something holds of an object
+    Wait(WaitCommandArgs),
+    /// Print a short-lived credential for kubectl
+    #[command(hide = true)]
+    Credential(CredentialArgs),
     /// Print a completion script for a shell
     Completion {
         /// The shell
@@ -57,9 +93,15 @@ pub enum Format {
 /// Which server to talk to.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ServerArgs {
-    /// Server to use, one that you are logged in to [default: the last login]
-    #[arg(long, env = "DROVER_SERVER", value_name = "URL", value_hint = ValueHint::Url)]
+    /// Login to use, by its name or the URL of its server [default: the current one]
+    #[arg(long, env = "DROVER_SERVER", value_name = "NAME|URL")]
     pub server: Option<String>,
+}
+
+impl ServerArgs {
+    pub fn name(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
 }
 
 /// Which server, and how to show what it answers.
@@ -72,266 +114,29 @@ pub struct OutputArgs {
     pub output: Format,
 }
 
-#[derive(Args, Clone)]
-pub struct LoginArgs {
-    /// URL of the server, such as https://drover.example.com
-    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
-    pub url: String,
-    /// User name; asked for when neither it nor a token is given
-    #[arg(long, short)]
-    pub username: Option<String>,
-    /// Password; asked for when left out
-    #[arg(long, short, env = "DROVER_PASSWORD", hide_env_values = true)]
-    pub password: Option<String>,
-    /// Log in with an API token instead
-    #[arg(
-        long, env = "DROVER_TOKEN", hide_env_values = true, conflicts_with_all = ["username"]
-    )]
-    pub token: Option<String>,
-    /// PEM file of the certificate authority that the server's certificate must come from
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub ca_file: Option<PathBuf>,
-    /// Trust the server's certificate authority without asking when it is not known
-    #[arg(long, short)]
-    pub yes: bool,
+/// Which cluster; the context's when left out.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ClusterArg {
+    /// Name or id of the cluster [default: the context's]
+    #[arg(long, env = "DROVER_CLUSTER", value_name = "CLUSTER")]
+    pub cluster: Option<String>,
 }
 
-impl std::fmt::Debug for LoginArgs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LoginArgs")
-            .field("url", &self.url)
-            .field("username", &self.username)
-            .finish_non_exhaustive()
+impl ClusterArg {
+    pub fn name(&self) -> Option<&str> {
+        self.cluster.as_deref().filter(|name| !name.is_empty())
     }
 }
 
-#[derive(Clone, Debug, Subcommand)]
-pub enum ClusterCommand {
-    /// List clusters
-    #[command(visible_alias = "list")]
-    Ls(OutputArgs),
-    /// Show one cluster
-    Get {
-        /// Name or id
-        cluster: String,
-        #[command(flatten)]
-        output: OutputArgs,
-    },
-    /// Import an existing cluster: apply the agent to it and wait until it is active
-    Import(ImportArgs),
-    /// Create a cluster
-    Create {
-        /// Name
-        name: String,
-        #[command(flatten)]
-        server: ServerArgs,
-    },
-    /// Print a kubeconfig with a token and the certificate authority inside
-    Kubeconfig {
-        /// Name or id
-        cluster: String,
-        #[command(flatten)]
-        server: ServerArgs,
-    },
-    /// Open a shell with kubectl in a cluster
-    Shell {
-        /// Name or id
-        cluster: String,
-        #[command(flatten)]
-        server: ServerArgs,
-    },
-    /// Stop managing a cluster and leave what runs in it as it is
-    Detach(DetachArgs),
-    /// Remove a cluster, and what was put into it
-    #[command(visible_alias = "remove")]
-    Rm(RemoveArgs),
-}
-
+/// Whether to wait for what a command started.
 #[derive(Args, Clone, Debug)]
-pub struct ImportArgs {
-    /// Name for the cluster: lower-case letters, digits and '-'
-    pub name: String,
-    /// Kubeconfig file that reaches the cluster, with rights to create cluster roles
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub kubeconfig: PathBuf,
-    /// Context in the kubeconfig [default: its current context]
+pub struct WaitArgs {
+    /// Wait until it is active
     #[arg(long)]
-    pub context: Option<String>,
-    /// Label for the cluster; may be given several times
-    #[arg(long = "label", short = 'l', value_name = "KEY=VALUE", value_parser = key_value)]
-    pub labels: Vec<(String, String)>,
-    /// Description shown with the cluster
-    #[arg(long)]
-    pub description: Option<String>,
-    /// Go on with a cluster of this name whose import did not finish
-    #[arg(long)]
-    pub resume: bool,
-    /// Give up after this long, such as 90s, 5m or 1h
-    #[arg(long, value_parser = duration, default_value = "5m")]
+    pub wait: bool,
+    /// Give up waiting after this long; what was started goes on
+    #[arg(long, value_parser = duration, default_value = "5m", value_name = "TIME")]
     pub timeout: Duration,
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct RemoveArgs {
-    /// Name or id
-    pub cluster: String,
-    /// Do not ask
-    #[arg(long, short)]
-    pub yes: bool,
-    /// Do not wait for a cluster that cannot be reached; what is left in it is reported
-    #[arg(long)]
-    pub force: bool,
-    /// Give up waiting after this long; the removal goes on
-    #[arg(long, value_parser = duration, default_value = "5m")]
-    pub timeout: Duration,
-    #[command(flatten)]
-    pub server: ServerArgs,
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct DetachArgs {
-    /// Name or id
-    pub cluster: String,
-    /// Do not ask
-    #[arg(long, short)]
-    pub yes: bool,
-    /// Give up waiting after this long; detaching goes on
-    #[arg(long, value_parser = duration, default_value = "5m")]
-    pub timeout: Duration,
-    #[command(flatten)]
-    pub server: ServerArgs,
-}
-
-#[derive(Args, Clone, Debug)]
-pub struct KubectlArgs {
-    /// Name or id of the cluster
-    #[arg(long)]
-    pub cluster: String,
-    #[command(flatten)]
-    pub server: ServerArgs,
-    /// What kubectl is given
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
-    pub args: Vec<std::ffi::OsString>,
-}
-
-#[derive(Clone, Debug, Subcommand)]
-pub enum TokenCommand {
-    /// List your tokens
-    #[command(visible_alias = "list")]
-    Ls(OutputArgs),
-    /// Create a token; it is printed once and cannot be shown again
-    Create {
-        /// What it is for
-        #[arg(long, default_value = "")]
-        description: String,
-        /// How long it holds, such as 12h or 30d; 0 is as long as the server allows
-        #[arg(long, value_parser = duration, default_value = "0")]
-        ttl: Duration,
-        /// Good for this cluster only: name or id
-        #[arg(long)]
-        cluster: Option<String>,
-        #[command(flatten)]
-        output: OutputArgs,
-    },
-    /// Delete tokens
-    #[command(visible_alias = "remove")]
-    Rm {
-        /// Ids
-        #[arg(required = true)]
-        tokens: Vec<String>,
-        #[command(flatten)]
-        server: ServerArgs,
-    },
-}
-
-#[derive(Clone, Subcommand)]
-pub enum UserCommand {
-    /// List users
-    #[command(visible_alias = "list")]
-    Ls(OutputArgs),
-    /// Create a user who logs in with a password
-    Create {
-        /// Name to log in with
-        username: String,
-        /// Name shown to people
-        #[arg(long)]
-        display_name: Option<String>,
-        /// Password; asked for when left out
-        #[arg(long, env = "DROVER_USER_PASSWORD", hide_env_values = true)]
-        password: Option<String>,
-        #[command(flatten)]
-        output: OutputArgs,
-    },
-    /// Delete users
-    #[command(visible_alias = "remove")]
-    Rm {
-        /// User names or ids
-        #[arg(required = true)]
-        users: Vec<String>,
-        /// Do not ask
-        #[arg(long, short)]
-        yes: bool,
-        #[command(flatten)]
-        server: ServerArgs,
-    },
-}
-
-impl std::fmt::Debug for UserCommand {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Ls(_) => "Ls",
-            Self::Create { .. } => "Create",
-            Self::Rm { .. } => "Rm",
-        })
-    }
-}
-
-#[derive(Clone, Debug, Subcommand)]
-pub enum RoleCommand {
-    /// List role templates
-    #[command(visible_alias = "list")]
-    Ls(OutputArgs),
-    /// Give a user a role in a cluster
-    Grant {
-        /// Name or id of the role template, such as cluster-member
-        role: String,
-        /// Name or id of the cluster
-        #[arg(long)]
-        cluster: String,
-        /// Name or id of the user
-        #[arg(long)]
-        user: String,
-        #[command(flatten)]
-        output: OutputArgs,
-    },
-    /// Take a role in a cluster from a user
-    Revoke {
-        /// Name or id of the role template
-        role: String,
-        /// Name or id of the cluster
-        #[arg(long)]
-        cluster: String,
-        /// Name or id of the user
-        #[arg(long)]
-        user: String,
-        #[command(flatten)]
-        server: ServerArgs,
-    },
-}
-
-#[derive(Clone, Debug, Subcommand)]
-pub enum ProjectCommand {
-    /// List projects
-    #[command(visible_alias = "list")]
-    Ls {
-        /// Of this cluster only: name or id
-        #[arg(long)]
-        cluster: Option<String>,
-        #[command(flatten)]
-        output: OutputArgs,
-    },
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -3,10 +3,13 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use crate::output;
+
 /// Steps that come true one after the other.
 pub struct Checklist<W> {
     out: W,
     live: bool,
+    quiet: bool,
     current: Option<(String, Instant, String)>,
 }
 
@@ -16,13 +19,18 @@ impl Checklist<std::io::Stderr> {
         let live = out.is_terminal();
         Self::new(out, live)
     }
+    /// Shows nothing to who is not at a terminal.
+    pub fn on_terminal() -> Self {
+        let list = Self::on_stderr();
+        Self { quiet: !list.live, ..list }
+    }
 }
 
 impl<W: Write> Checklist<W> {
     /// `live`: the current line is drawn at once and redrawn; otherwise lines come when they are
     /// final, and details as they change.
     pub fn new(out: W, live: bool) -> Self {
-        Self { out, live, current: None }
+        Self { out, live, quiet: false, current: None }
     }
 
     /// Begins a step.
@@ -64,6 +72,10 @@ impl<W: Write> Checklist<W> {
 
     /// Whoever reads stderr may be gone; the work goes on.
     fn draw(&mut self, line: &str, end: bool) {
+        if self.quiet {
+            return;
+        }
+        let line = output::harmless(line).replace('\n', " ");
         let (start, end) = (if self.live { "\r\x1b[2K" } else { "" }, if end { "\n" } else { "" });
         let written = write!(self.out, "{start}{line}{end}").and_then(|()| self.out.flush());
         if let Err(error) = written {

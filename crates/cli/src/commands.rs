@@ -1,41 +1,48 @@
 //! What each command does.
 
+mod apply;
 pub(crate) mod cluster;
+pub(crate) mod context;
+mod credential;
 mod import;
+mod inspect;
 mod kubectl;
 mod login;
+mod namespace;
+mod place;
 pub(crate) mod project;
+mod ps;
 mod remove;
 pub(crate) mod role;
+mod settings;
 pub(crate) mod token;
 pub(crate) mod user;
+pub(crate) mod wait;
 
 use std::process::ExitCode;
 
-use crate::args::{CliArgs, ClusterCommand, ProjectCommand, RoleCommand, Shell};
-use crate::error::{CliError, Failure};
+use crate::args::{CliArgs, ClusterCommand, Shell};
+use crate::error::CliError;
 use crate::output;
 
 pub async fn run(args: CliArgs, program: clap::Command) -> Result<ExitCode, CliError> {
     match args {
         CliArgs::Login(args) => login::login(args).await?,
-        CliArgs::Logout(server) => login::logout(server.server.as_deref()).await?,
-        CliArgs::Kubectl(args) => return kubectl::run(args).await,
+        CliArgs::Logout(server) => login::logout(server.name()).await?,
+        CliArgs::Context(command) => context::run(command).await?,
         CliArgs::Cluster(command) => return cluster_command(command).await,
-        CliArgs::Token(command) => token::run(command).await?,
+        CliArgs::Kubectl(args) => return kubectl::run(args).await,
+        CliArgs::Ps(args) => ps::run(args).await?,
+        CliArgs::Project(command) => project::run(command).await?,
+        CliArgs::Namespace(command) => namespace::run(command).await?,
         CliArgs::User(command) => user::run(command).await?,
-        CliArgs::Role(command) => match command {
-            RoleCommand::Ls(args) => role::list(args).await?,
-            RoleCommand::Grant { role, cluster, user, output } => {
-                role::grant(&role, &cluster, &user, output).await?;
-            }
-            RoleCommand::Revoke { role, cluster, user, server } => {
-                role::revoke(&role, &cluster, &user, server.server.as_deref()).await?;
-            }
-        },
-        CliArgs::Project(ProjectCommand::Ls { cluster, output }) => {
-            project::list(cluster.as_deref(), output).await?;
-        }
+        CliArgs::Role(command) => role::run(command).await?,
+        CliArgs::Token(command) => token::run(command).await?,
+        CliArgs::Settings(command) => settings::run(command).await?,
+        CliArgs::Inspect(args) => inspect::run(args).await?,
+        CliArgs::Apply(args) => apply::run(args).await?,
+        CliArgs::Wait(args) => wait::run(args).await?,
+        CliArgs::Credential(args) => credential::run(args).await?,
         CliArgs::Completion { shell } => completion(shell, program)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -46,24 +53,15 @@ async fn cluster_command(command: ClusterCommand) -> Result<ExitCode, CliError> 
         ClusterCommand::Ls(args) => cluster::list(args).await?,
         ClusterCommand::Get { cluster, output } => cluster::get(&cluster, output).await?,
         ClusterCommand::Import(args) => import::import(args).await?,
-        ClusterCommand::Kubeconfig { cluster, server } => {
-            cluster::kubeconfig(&cluster, server.server.as_deref()).await?;
-        }
+        ClusterCommand::Create(args) => cluster::create(args).await?,
+        ClusterCommand::Kubeconfig(args) => cluster::kubeconfig(args).await?,
         ClusterCommand::Rm(args) => remove::remove(args).await?,
         ClusterCommand::Detach(args) => remove::detach(args).await?,
         ClusterCommand::Shell { cluster, server } => {
-            return kubectl::shell(&cluster, server.server.as_deref()).await;
-        }
-        ClusterCommand::Create { .. } => {
-            return Err(not_yet("creating clusters")
-                .hint("import one that exists: drover cluster import NAME --kubeconfig FILE"));
+            return kubectl::shell(&cluster, server.name()).await;
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn not_yet(what: &str) -> CliError {
-    CliError::new(Failure::Other, format!("{what} is not available yet"))
 }
 
 fn completion(shell: Shell, mut program: clap::Command) -> Result<(), CliError> {
@@ -76,5 +74,5 @@ fn completion(shell: Shell, mut program: clap::Command) -> Result<(), CliError> 
     let name = program.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(target, &mut program, name, &mut script);
-    output::print(&String::from_utf8_lossy(&script))
+    output::write(&String::from_utf8_lossy(&script))
 }

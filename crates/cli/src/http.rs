@@ -92,9 +92,23 @@ impl Http {
         &self.url
     }
 
-    /// Sends one request. A kept connection that turns out dead is replaced once.
+    /// The same client with a connection of its own: requests of one wait for each other.
+    pub fn another(&self) -> Self {
+        Self {
+            url: self.url.clone(),
+            host: self.host.clone(),
+            authority: self.authority.clone(),
+            port: self.port,
+            tls: self.tls.clone(),
+            token: self.token.clone(),
+            kept: Mutex::new(None),
+        }
+    }
+
+    /// Sends one request. What only reads goes over a kept connection, and once more over a new one when
+    /// that turns out dead; what was written and not answered might be written twice.
     ///
-    /// `path` begins with a slash. `body` is JSON.
+    /// `path` begins with a slash. `body` is JSON, with PATCH a merge patch.
     pub async fn send(
         &self,
         method: Method,
@@ -104,7 +118,8 @@ impl Http {
         let exchange = async {
             let mut kept = self.kept.lock().await;
             let request = || self.request(&method, path, body.as_deref());
-            if let Some(mut sender) = kept.take()
+            if method.is_safe()
+                && let Some(mut sender) = kept.take()
                 && sender.ready().await.is_ok()
                 && let Ok(answer) = self.exchange(&mut sender, request()).await
             {
@@ -136,7 +151,11 @@ impl Http {
             request = request.header(header::AUTHORIZATION, value);
         }
         if body.is_some() {
-            request = request.header(header::CONTENT_TYPE, "application/json");
+            let kind = match *method {
+                Method::PATCH => "application/merge-patch+json",
+                _ => "application/json",
+            };
+            request = request.header(header::CONTENT_TYPE, kind);
         }
         let body = Full::new(Bytes::from(body.unwrap_or_default().to_owned()));
         request.body(body).expect("paths are built of encoded segments")

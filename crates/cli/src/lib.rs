@@ -1,9 +1,13 @@
-//! The commands people type: log in, import and use clusters, tokens, users, roles, projects.
+//! The commands people type: log in, import and use clusters, projects, people and their roles, and
+//! objects of any type.
 //!
 //! All of them are clients of the public API `/v3` and of nothing else; `cluster import` also talks
 //! to the cluster it imports. Data goes to stdout, everything else to stderr, and the exit code
 //! says what kind of failure it was ([`error::Failure`]). [`args`] is what can be typed, [`commands`]
 //! what it does. `docs/reference/cli.md` is the reference for people.
+
+#[macro_use]
+mod output;
 
 mod api;
 mod apply;
@@ -13,9 +17,9 @@ mod commands;
 mod config;
 pub mod error;
 mod http;
-mod output;
 mod prompt;
 mod tls;
+mod types;
 
 use std::process::ExitCode;
 
@@ -31,9 +35,9 @@ pub async fn run(args: CliArgs, program: clap::Command) -> ExitCode {
     match commands::run(args, program).await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error}");
+            tell!("error: {}", error.message);
             if let Some(hint) = &error.hint {
-                eprintln!("hint: {hint}");
+                tell!("hint: {hint}");
             }
             ExitCode::from(error.failure.exit_code())
         }

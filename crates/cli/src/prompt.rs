@@ -1,9 +1,13 @@
 //! Questions to the person at the terminal. Without a terminal there is nobody to ask.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Read, Write};
 use std::process::{Command, Stdio};
 
 use crate::error::{CliError, Failure};
+use crate::output;
+
+/// Longest secret on stdin, in bytes.
+const SECRET_SIZE_MAX: u64 = 64 * 1024;
 
 /// Whether somebody can be asked.
 pub fn is_interactive() -> bool {
@@ -16,7 +20,7 @@ pub fn line(question: &str, instead: &str) -> Result<String, CliError> {
         return Err(CliError::usage(format!("there is no terminal to ask for the {question}"))
             .hint(format!("give {instead}")));
     }
-    eprint!("{question}: ");
+    eprint!("{}: ", output::harmless(question));
     std::io::stderr().flush()?;
     let mut answer = String::new();
     if std::io::stdin().lock().read_line(&mut answer)? == 0 {
@@ -35,6 +39,32 @@ pub fn secret(question: &str, instead: &str) -> Result<String, CliError> {
     drop(quiet);
     eprintln!();
     answer
+}
+
+/// A secret given as a value, on stdin, or asked for, in this order.
+pub fn given_or_asked(
+    given: Option<String>,
+    on_stdin: bool,
+    question: &str,
+    instead: &str,
+) -> Result<String, CliError> {
+    match given {
+        Some(secret) => Ok(secret),
+        None if on_stdin => secret_on_stdin(question),
+        None => secret(question, instead),
+    }
+}
+
+/// The first line of stdin.
+pub fn secret_on_stdin(what: &str) -> Result<String, CliError> {
+    let mut text = String::new();
+    std::io::stdin().lock().take(SECRET_SIZE_MAX).read_line(&mut text)?;
+    let secret = text.trim_end_matches(['\r', '\n']);
+    if secret.is_empty() {
+        return Err(CliError::usage(format!("stdin has no {what}"))
+            .hint("write it to stdin, such as: drover ... < FILE"));
+    }
+    Ok(secret.to_owned())
 }
 
 /// Asks yes or no; anything but yes is no.
@@ -60,7 +90,7 @@ impl Echo {
     fn stty(mode: &str) {
         let status = Command::new("stty").arg(mode).stderr(Stdio::null()).status();
         if !status.is_ok_and(|status| status.success()) && mode == "-echo" {
-            eprintln!("warning: what you type will be shown");
+            tell!("warning: what you type will be shown");
         }
     }
 }

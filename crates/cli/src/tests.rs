@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::args::{CliArgs, ClusterCommand};
 use crate::commands;
-use crate::config::{self, Config, Login};
+use crate::config::{Chosen, Context, Login};
 use crate::error::Failure;
 use crate::output::{age, details, table};
 
@@ -39,7 +39,12 @@ fn wrong_command_lines_are_usage_errors_that_name_the_argument() {
         ("drover cluster import x --kubeconfig f --label nokey", "KEY=VALUE"),
         ("drover cluster import x --kubeconfig f --timeout soon", "--timeout"),
         ("drover cluster ls -o xml", "--output"),
-        ("drover kubectl get pods", "--cluster"),
+        ("drover namespace move web", "--no-project"),
+        ("drover namespace move web --project p --no-project", "--no-project"),
+        ("drover wait cluster north --for active", "FIELD=VALUE"),
+        ("drover apply", "--file"),
+        ("drover user create u --password p --password-stdin", "--password-stdin"),
+        ("drover context use --clear --cluster c", "--cluster"),
         ("drover token rm", "<TOKENS>"),
         ("drover completion tcsh", "tcsh"),
     ] {
@@ -53,7 +58,7 @@ fn wrong_command_lines_are_usage_errors_that_name_the_argument() {
 fn kubectl_is_given_its_arguments_untouched() {
     let args = parse("drover kubectl --cluster c get pods -A -o json --server x").unwrap();
     let CliArgs::Kubectl(args) = args else { panic!("{args:?}") };
-    assert_eq!(args.cluster, "c");
+    assert_eq!(args.cluster.name(), Some("c"));
     assert_eq!(args.args, ["get", "pods", "-A", "-o", "json", "--server", "x"]);
 }
 
@@ -170,6 +175,42 @@ fn control_characters_in_names_do_not_reach_the_terminal() {
     let user = json!({"username": "a\u{1b}[2Jb", "id": "u-1"});
     let shown = table(commands::user::COLUMNS, &[user], now());
     assert!(!shown.contains('\u{1b}'), "{shown}");
+    assert!(shown.contains("a\\u{1b}[2Jb"), "{shown}");
+    let cluster = json!({"name": "a\nroot  u-2\u{202e}x\u{9b}2J", "id": "u-1"});
+    let shown = table(commands::cluster::COLUMNS, &[cluster], now());
+    assert_eq!(shown.lines().count(), 2, "{shown}");
+    assert!(shown.contains("a\\nroot  u-2\\u{202e}x\\u{9b}2J"), "{shown}");
+}
+
+#[test]
+fn answers_of_the_wrong_form_are_shown_as_nothing() {
+    for odd in [json!(null), json!(7), json!([]), json!({"name": 7, "id": {}, "conditions": "x"})] {
+        for columns in [
+            commands::cluster::COLUMNS,
+            commands::cluster::ROWS,
+            commands::context::COLUMNS,
+            commands::project::COLUMNS,
+            commands::role::COLUMNS,
+            commands::token::COLUMNS,
+            commands::user::COLUMNS,
+        ] {
+            assert_eq!(table(columns, std::slice::from_ref(&odd), now()).lines().count(), 2);
+        }
+    }
+}
+
+#[test]
+fn contexts_are_shown_without_their_tokens() {
+    let login = Login { token: "t:k".into(), user: "u-1".into(), ca_cert: "PEM".into() };
+    let cluster = Chosen { id: "c-1".into(), name: "north".into() };
+    let context =
+        Context { server: "https://a".into(), login, cluster, project: Chosen::default() };
+    let shown = commands::context::shown("prod", &context, true);
+    assert!(!shown.to_string().contains("t:k"), "{shown}");
+    insta::assert_snapshot!(table(commands::context::COLUMNS, &[shown], now()), @"
+    CURRENT   NAME   SERVER      USER   CLUSTER   PROJECT
+    *         prod   https://a   u-1    north     -
+    ");
 }
 
 #[test]
@@ -184,52 +225,5 @@ fn ages_have_one_unit() {
         ("soon", ""),
     ] {
         assert_eq!(age(created, now()), shown, "{created}");
-    }
-}
-
-#[test]
-fn a_login_is_kept_for_its_owner_only() {
-    use std::os::unix::fs::PermissionsExt;
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join(".drover").join("config.json");
-    assert_eq!(config::load(&path).unwrap(), Config::default());
-    let mut config = Config { current: "https://a".into(), ..Config::default() };
-    let login = Login { token: "t:k".into(), user: "u-1".into(), ca_cert: "PEM".into() };
-    config.servers.insert("https://a".into(), login.clone());
-    config::save(&path, &config).unwrap();
-    config::save(&path, &config).unwrap();
-    assert_eq!(config::load(&path).unwrap(), config);
-    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&path), 0o600);
-    assert_eq!(mode(path.parent().unwrap()), 0o700);
-    assert_eq!(config.login(None).unwrap(), ("https://a".to_owned(), &login));
-    assert_eq!(config.login(Some("A/")).unwrap().0, "https://a");
-    assert!(!format!("{config:?}").contains("t:k"));
-    config.forget("https://a");
-    assert_eq!(config.login(Some("https://a")).unwrap_err().failure, Failure::Unauthenticated);
-    assert_eq!(config.servers["https://a"].ca_cert, "PEM");
-}
-
-#[test]
-fn without_a_login_one_is_told_to_log_in() {
-    let error = Config::default().login(None).unwrap_err();
-    assert_eq!(error.failure, Failure::Unauthenticated);
-    assert_eq!(error.hint.as_deref(), Some("run \"drover login URL\""));
-    let error = Config::default().login(Some("https://b")).unwrap_err();
-    assert_eq!(error.failure, Failure::Unauthenticated);
-}
-
-#[test]
-fn server_urls_are_brought_to_one_form() {
-    for (given, normal) in [
-        ("https://Host.Example", "https://host.example"),
-        ("host:8443", "https://host:8443"),
-        ("https://host:8443/some/path?x", "https://host:8443"),
-        ("https://[::1]:8443/", "https://[::1]:8443"),
-    ] {
-        assert_eq!(config::normal_url(given).unwrap(), normal, "{given}");
-    }
-    for given in ["http://host", "https://", "ftp://x", "https://user:pw@host", "https://a b"] {
-        assert_eq!(config::normal_url(given).unwrap_err().failure, Failure::Usage, "{given}");
     }
 }

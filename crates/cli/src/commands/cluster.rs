@@ -1,12 +1,21 @@
-//! `drover cluster ls|get|kubeconfig`.
+//! `drover cluster ls|get|create|kubeconfig`.
+
+use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use tokio::time::{Instant, sleep};
 
-use crate::api::{self, Api, text};
-use crate::args::OutputArgs;
-use crate::error::CliError;
+use crate::api::{self, Api, id, text};
+use crate::args::{CreateClusterArgs, Format, KubeconfigArgs, OutputArgs};
+use crate::commands::{credential, kubectl, wait};
+use crate::error::{CliError, Failure};
 use crate::output::{self, Column, age};
+
+/// The server makes a registration token within this time.
+const COMMAND_WITHIN: Duration = Duration::from_secs(30);
+/// Between two looks.
+const POLL_EVERY: Duration = Duration::from_millis(150);
 
 pub const COLUMNS: &[Column] = &[
     Column { heading: "NAME", cell: |cluster, _| text(cluster, "name").to_owned() },
@@ -92,23 +101,80 @@ fn conditions(cluster: &Value) -> String {
 }
 
 pub async fn list(args: OutputArgs) -> Result<(), CliError> {
-    let api = Api::open(args.server.server.as_deref())?;
+    let api = Api::open(args.server.name())?;
     let mut clusters = api.list("clusters", &[]).await?;
     clusters.sort_by(|a, b| text(a, "name").cmp(text(b, "name")));
     output::list(args.output, COLUMNS, &clusters)
 }
 
 pub async fn get(name: &str, args: OutputArgs) -> Result<(), CliError> {
-    let api = Api::open(args.server.server.as_deref())?;
+    let api = Api::open(args.server.name())?;
     let cluster = api.resolve(&api::CLUSTER, name).await?;
     output::one(args.output, ROWS, &cluster)
 }
 
-pub async fn kubeconfig(name: &str, server: Option<&str>) -> Result<(), CliError> {
-    let api = Api::open(server)?;
-    let cluster = api.resolve(&api::CLUSTER, name).await?;
-    let what = format!("making a kubeconfig of cluster \"{name}\"");
-    let id = text(&cluster, "id");
-    let answer = api.action("clusters", id, "generateKubeconfig", &json!({}), &what).await?;
-    output::print(text(&answer, "config"))
+pub async fn kubeconfig(args: KubeconfigArgs) -> Result<(), CliError> {
+    let api = Api::open(args.server.name())?;
+    let cluster = api.resolve(&api::CLUSTER, &args.cluster).await?;
+    if args.exec {
+        let user = credential::plugin(api.name(), id(&cluster))?;
+        let config = kubectl::kubeconfig(api.url(), &api.login().ca_cert, &cluster, &user);
+        return output::one(Format::Yaml, &[], &config);
+    }
+    let what = format!("making a kubeconfig of cluster \"{}\"", args.cluster);
+    let input = json!({});
+    let made = api.action("clusters", id(&cluster), "generateKubeconfig", &input, &what).await?;
+    output::print(text(&made, "config"))
+}
+
+/// Others join it: what they run in it goes to stderr, its id to stdout.
+pub async fn create(args: CreateClusterArgs) -> Result<(), CliError> {
+    let api = Api::open(args.output.server.name())?;
+    let name = args.name.as_str();
+    let labels = args.labels.iter().map(|(k, v)| (k.clone(), Value::from(v.clone())));
+    let mut body = json!({"name": name, "labels": labels.collect::<Map<_, _>>()});
+    if let Some(description) = &args.description {
+        body["description"] = description.clone().into();
+    }
+    let what = format!("creating cluster \"{name}\"");
+    let mut cluster = api.create("clusters", &body, &what).await?;
+    let command = registration_command(&api, id(&cluster)).await?;
+    tell!("created cluster {name}; to join it, who has its kubeconfig runs");
+    tell!("  drover cluster import {name} --kubeconfig FILE --resume");
+    tell!("or, without this program and without a check of the server's certificate authority,");
+    tell!("  {command}");
+    if args.wait.wait {
+        let goal = wait::Goal::active();
+        cluster = wait::until(&api, "clusters", &cluster, &goal, args.wait.timeout).await?;
+    }
+    output::made(args.output.output, &cluster)
+}
+
+/// The server makes a registration token by itself, in a moment.
+async fn registration_command(api: &Api, cluster: &str) -> Result<String, CliError> {
+    let deadline = Instant::now() + COMMAND_WITHIN;
+    loop {
+        let tokens = api.list("clusterregistrationtokens", &[("clusterId", cluster)]).await?;
+        let own_authority = !api.login().ca_cert.is_empty();
+        let mut commands = tokens.iter().map(|token| command_of(token, own_authority));
+        if let Some(command) = commands.find(|text| !text.is_empty()) {
+            return Ok(command);
+        }
+        if Instant::now() >= deadline {
+            let text = format!("cluster {cluster} has no registration command yet");
+            return Err(CliError::new(Failure::Timeout, text)
+                .hint("\"drover inspect clusterRegistrationToken\" shows those there are"));
+        }
+        sleep(POLL_EVERY).await;
+    }
+}
+
+/// The command as the server gives it. One with an authority of its own has a second that works
+/// where nobody knows that authority.
+fn command_of(token: &Value, own_authority: bool) -> String {
+    let insecure = text(token, "insecureCommand");
+    match own_authority && !insecure.is_empty() {
+        true => insecure.to_owned(),
+        false => text(token, "command").to_owned(),
+    }
 }

@@ -28,7 +28,7 @@ const TOKEN_BY_ITSELF_WITHIN: Duration = Duration::from_secs(2);
 type Steps = Checklist<std::io::Stderr>;
 
 pub async fn import(args: ImportArgs) -> Result<(), CliError> {
-    let api = Api::open(args.output.server.server.as_deref())?;
+    let api = Api::open(args.output.server.name())?;
     let import = Import { api: &api, args: &args, deadline: Instant::now() + args.timeout };
     let mut steps = Checklist::on_stderr();
     match import.run(&mut steps).await {

@@ -15,9 +15,9 @@ use tempfile::NamedTempFile;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::api::{self, Api, text};
+use crate::api::{Api, text};
 use crate::args::KubectlArgs;
-use crate::config::Login;
+use crate::commands::{place, wait};
 use crate::error::{CliError, Failure};
 
 /// Names the program to run in place of `kubectl`.
@@ -26,7 +26,7 @@ const PROGRAM_VARIABLE: &str = "DROVER_KUBECTL";
 const SIGNAL_EXIT_BASE: i32 = 128;
 
 pub async fn run(args: KubectlArgs) -> Result<ExitCode, CliError> {
-    let file = kubeconfig_file(&args.cluster, args.server.server.as_deref()).await?;
+    let (file, _) = kubeconfig_file(args.cluster.name(), args.server.name()).await?;
     let program = std::env::var_os(PROGRAM_VARIABLE).filter(|name| !name.is_empty());
     let program = program.unwrap_or_else(|| OsString::from("kubectl"));
     run_program(&program, &args.args, &file).await.map_err(|error| {
@@ -35,40 +35,42 @@ pub async fn run(args: KubectlArgs) -> Result<ExitCode, CliError> {
 }
 
 pub async fn shell(cluster: &str, server: Option<&str>) -> Result<ExitCode, CliError> {
-    let file = kubeconfig_file(cluster, server).await?;
+    let (file, name) = kubeconfig_file(Some(cluster), server).await?;
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
     let shell = shell.unwrap_or_else(|| OsString::from("/bin/sh"));
-    eprintln!("KUBECONFIG names a kubeconfig of cluster \"{cluster}\" until you leave this shell");
+    tell!("KUBECONFIG names a kubeconfig of cluster \"{}\" until you leave this shell", name);
     run_program(&shell, &[], &file).await
 }
 
-async fn kubeconfig_file(cluster: &str, server: Option<&str>) -> Result<NamedTempFile, CliError> {
+/// The file, and the name of the cluster.
+async fn kubeconfig_file(
+    cluster: Option<&str>,
+    server: Option<&str>,
+) -> Result<(NamedTempFile, String), CliError> {
     let api = Api::open(server)?;
-    let cluster = api.resolve(&api::CLUSTER, cluster).await?;
-    let config = kubeconfig(api.url(), api.login(), &cluster);
+    let cluster = place::cluster(&api, cluster).await?;
+    let user = json!({"token": api.login().token});
+    let config = kubeconfig(api.url(), &api.login().ca_cert, &cluster, &user);
     // Made with mode 0600.
     let mut file = tempfile::Builder::new().prefix("drover-").suffix(".kubeconfig").tempfile()?;
     file.write_all(config.to_string().as_bytes())?;
     file.flush()?;
-    Ok(file)
+    Ok((file, wait::name_of(&cluster).to_owned()))
 }
 
-/// JSON, which every reader of YAML takes.
-fn kubeconfig(url: &str, login: &Login, cluster: &Value) -> Value {
-    let name = match text(cluster, "name") {
-        "" => text(cluster, "id"),
-        name => name,
-    };
+/// JSON, which every reader of YAML takes. `user`: what proves who one is.
+pub fn kubeconfig(url: &str, ca_cert: &str, cluster: &Value, user: &Value) -> Value {
+    let name = wait::name_of(cluster);
     let mut server = json!({"server": format!("{url}/k8s/clusters/{}", text(cluster, "id"))});
-    if !login.ca_cert.is_empty() {
-        let data = BASE64_STANDARD.encode(&login.ca_cert);
+    if !ca_cert.is_empty() {
+        let data = BASE64_STANDARD.encode(ca_cert);
         server["certificate-authority-data"] = data.into();
     }
     json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": name, "cluster": server}],
-        "users": [{"name": name, "user": {"token": login.token}}],
+        "users": [{"name": name, "user": user}],
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         "current-context": name,
     })
@@ -110,10 +112,9 @@ mod tests {
 
     #[test]
     fn the_kubeconfig_leads_through_the_server_with_the_logins_token() {
-        let login =
-            Login { token: "token-x:key".into(), user: "u-1".into(), ca_cert: "PEM".into() };
         let cluster = json!({"id": "c-1", "name": "north"});
-        let config = kubeconfig("https://host:8443", &login, &cluster);
+        let user = json!({"token": "token-x:key"});
+        let config = kubeconfig("https://host:8443", "PEM", &cluster, &user);
         insta::assert_snapshot!(serde_saphyr::to_string(&config).unwrap());
     }
 

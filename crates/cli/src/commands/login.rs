@@ -7,9 +7,10 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::api::{Api, text};
+use crate::api::{Api, read_authority, text};
 use crate::args::LoginArgs;
-use crate::config::{self, Login};
+use crate::commands::credential;
+use crate::config::{self, Context, Login};
 use crate::error::{CliError, Failure};
 use crate::http::{Http, HttpError};
 use crate::prompt;
@@ -24,40 +25,51 @@ pub async fn login(args: LoginArgs) -> Result<(), CliError> {
     };
     let token = match &args.token {
         Some(token) => token.trim().to_owned(),
+        None if args.token_stdin => prompt::secret_on_stdin("token")?,
         None => password_login(&url, &trust, &args).await?,
     };
     let mut login = Login { token, ca_cert, user: String::new() };
     login.user = user_of(&url, &login).await?;
+    remember(&url, login, args.name.as_deref())
+}
 
+/// As the current login. One of the same name and server keeps its cluster and project.
+fn remember(url: &str, login: Login, name: Option<&str>) -> Result<(), CliError> {
     let path = config::path()?;
     let mut config = config::load(&path)?;
+    let name = name.map_or_else(|| config.name_for(url), str::to_owned);
+    let mut context = match config.contexts.get(&name) {
+        Some(known) if known.server != url => {
+            let text = format!("the name \"{name}\" is that of your login to {}", known.server);
+            return Err(CliError::new(Failure::Conflict, text)
+                .hint("choose another --name, or forget that one by \"drover context rm\""));
+        }
+        Some(known) => known.clone(),
+        None => Context { server: url.to_owned(), ..Context::default() },
+    };
     let user = login.user.clone();
-    config.servers.insert(url.clone(), login);
-    config.current.clone_from(&url);
+    context.login = login;
+    // Whoever logs in again expects that nothing of before stands in the way.
+    credential::forget(&name)?;
+    config.contexts.insert(name.clone(), context);
+    config.current.clone_from(&name);
     config::save(&path, &config)?;
-    eprintln!("logged in to {url} as {user}");
+    tell!("logged in to {url} as {user}; this login is called \"{name}\"");
     Ok(())
 }
 
 /// What to trust on this server, asked for where that is not known.
 async fn trusted(url: &str, args: &LoginArgs) -> Result<Trust, CliError> {
     if let Some(file) = &args.ca_file {
-        let pem = std::fs::read_to_string(file).map_err(|error| {
-            let text = format!("reading the certificate authority \"{}\": {error}", file.display());
-            CliError::new(Failure::Other, text)
-        })?;
-        let trust = Trust::Authority(pem);
+        let trust = Trust::Authority(read_authority(file)?);
         ping(url, &trust).await?;
         return Ok(trust);
     }
-    let known = config::load(&config::path()?)?.servers.get(url).map(|login| login.ca_cert.clone());
-    if let Some(pem) = known.filter(|pem| !pem.is_empty()) {
+    if let Some(pem) = config::load(&config::path()?)?.authority(url) {
         let trust = Trust::Authority(pem);
         match ping(url, &trust).await {
             Err(HttpError::Untrusted(..)) => {
-                eprintln!(
-                    "warning: {url} has another certificate authority than at your last login"
-                );
+                tell!("warning: {url} has another certificate authority than at your last login");
             }
             other => return Ok(other.map(|()| trust)?),
         }
@@ -87,8 +99,8 @@ async fn ask_for_trust(url: &str, yes: bool) -> Result<Trust, CliError> {
         .hint("something may stand between you and the server; give --ca-file to be sure"),
         other => other.into(),
     })?;
-    eprintln!("{url} uses a certificate authority that this machine does not know.");
-    eprintln!("SHA-256 of the authority: {}", tls::fingerprint(pem));
+    tell!("{url} uses a certificate authority that this machine does not know.");
+    tell!("SHA-256 of the authority: {}", tls::fingerprint(pem));
     let instead = "--yes to trust it, or --ca-file with the authority";
     if !yes && !prompt::confirm("Trust it from now on?", instead)? {
         return Err(CliError::new(Failure::Other, "the certificate authority is not trusted")
@@ -108,10 +120,9 @@ async fn password_login(url: &str, trust: &Trust, args: &LoginArgs) -> Result<St
         Some(username) => username.clone(),
         None => prompt::line("username", "--username, or --token")?,
     };
-    let password = match &args.password {
-        Some(password) => password.clone(),
-        None => prompt::secret("password", "--password, or DROVER_PASSWORD")?,
-    };
+    let instead = "--password-stdin, or DROVER_PASSWORD";
+    let given = args.password.clone();
+    let password = prompt::given_or_asked(given, args.password_stdin, "password", instead)?;
     let body = json!({
         "username": username, "password": password, "responseType": "json",
         "description": "drover login",
@@ -124,17 +135,20 @@ async fn password_login(url: &str, trust: &Trust, args: &LoginArgs) -> Result<St
         return Ok(text(&body, "token").to_owned());
     }
     let said = body["message"].as_str().unwrap_or("the server gave no reason");
-    let failure = match answer.status.as_u16() {
-        401 => Failure::Unauthenticated,
-        403 => Failure::Forbidden,
-        _ => Failure::Other,
+    let (failure, hint) = match answer.status.as_u16() {
+        401 => (Failure::Unauthenticated, "check the user name and the password"),
+        403 => (Failure::Forbidden, "ask an administrator to enable the user"),
+        429 => (Failure::Other, "wait before you try again"),
+        _ => (Failure::Other, "check that the URL is that of a Drover server"),
     };
-    Err(CliError::new(failure, format!("logging in to {url} as \"{username}\": {said}")))
+    let text = format!("logging in to {url} as \"{username}\": {said}");
+    Err(CliError::new(failure, text).hint(hint))
 }
 
 /// Whom the token belongs to, which also proves that it holds.
 async fn user_of(url: &str, login: &Login) -> Result<String, CliError> {
-    let api = Api::new(url, login.clone())?;
+    let context = Context { server: url.to_owned(), login: login.clone(), ..Context::default() };
+    let api = Api::new(url, context)?;
     let id = login.token.split(':').next().unwrap_or_default();
     let token = api.get("tokens", id, "checking the token").await?;
     Ok(text(&token, "userId").to_owned())
@@ -143,17 +157,22 @@ async fn user_of(url: &str, login: &Login) -> Result<String, CliError> {
 pub async fn logout(server: Option<&str>) -> Result<(), CliError> {
     let path = config::path()?;
     let mut config = config::load(&path)?;
-    let (url, _) = config.login(server)?;
-    let api = Api::open(Some(&url))?;
+    let (name, context) = config.select(server)?;
+    let (name, context) = (name.to_owned(), context.clone());
+    let url = context.server.clone();
+    let api = Api::new(&name, context)?;
+    credential::revoke(&api).await?;
     let what = "logging out";
     match api.call(Method::POST, "/v3/tokens?action=logout", Some(&json!({})), what).await {
         Ok(_) => {}
         // A login that does not hold any more is as good as ended.
         Err(error) if error.failure == Failure::Unauthenticated => {}
-        Err(error) => eprintln!("warning: {error}; the login is only forgotten here"),
+        Err(error) => {
+            tell!("warning: {error}; the login is only forgotten here");
+        }
     }
-    config.forget(&url);
+    config.forget(&name);
     config::save(&path, &config)?;
-    eprintln!("logged out of {url}");
+    tell!("logged out of {url}");
     Ok(())
 }

@@ -1,9 +1,13 @@
-//! `drover project ls`.
+//! `drover project …`.
 
-use crate::api::{self, Api, text};
-use crate::args::OutputArgs;
-use crate::error::CliError;
+use serde_json::{Value, json};
+
+use crate::api::{Api, id, tell_if_only_kept, text};
+use crate::args::{Member, OutputArgs, ProjectCommand, WaitArgs};
+use crate::commands::{place, role, wait};
+use crate::error::{CliError, Failure};
 use crate::output::{self, Column, age};
+use crate::prompt;
 
 pub const COLUMNS: &[Column] = &[
     Column { heading: "NAME", cell: |project, _| text(project, "name").to_owned() },
@@ -13,14 +17,104 @@ pub const COLUMNS: &[Column] = &[
     Column { heading: "AGE", cell: |project, now| age(text(project, "created"), now) },
 ];
 
-pub async fn list(cluster: Option<&str>, args: OutputArgs) -> Result<(), CliError> {
-    let api = Api::open(args.server.server.as_deref())?;
-    let projects = match cluster {
-        Some(name) => {
-            let cluster = api.resolve(&api::CLUSTER, name).await?;
-            api.list("projects", &[("clusterId", text(&cluster, "id"))]).await?
+const ROWS: &[Column] = &[
+    Column { heading: "Name", cell: |project, _| text(project, "name").to_owned() },
+    Column { heading: "Id", cell: |project, _| text(project, "id").to_owned() },
+    Column { heading: "Description", cell: |project, _| text(project, "description").to_owned() },
+    Column { heading: "Cluster", cell: |project, _| text(project, "clusterId").to_owned() },
+    Column { heading: "State", cell: |project, _| text(project, "state").to_owned() },
+    Column { heading: "Created", cell: |project, _| text(project, "created").to_owned() },
+];
+
+pub async fn run(command: ProjectCommand) -> Result<(), CliError> {
+    match command {
+        ProjectCommand::Ls { cluster, all_clusters, output } => {
+            let api = Api::open(output.server.name())?;
+            let cluster = match all_clusters {
+                true => None,
+                false => place::chosen_cluster(&api, cluster.name()).await?,
+            };
+            let filter: Vec<_> = cluster.iter().map(|cluster| ("clusterId", id(cluster))).collect();
+            output::list(output.output, COLUMNS, &api.list("projects", &filter).await?)
         }
-        None => api.list("projects", &[]).await?,
-    };
-    output::list(args.output, COLUMNS, &projects)
+        ProjectCommand::Get { project, cluster, output } => {
+            let api = Api::open(output.server.name())?;
+            let project = place::project(&api, cluster.name(), &project).await?;
+            output::one(output.output, ROWS, &project)
+        }
+        ProjectCommand::Create { name, description, cluster, wait, output } => {
+            let api = Api::open(output.server.name())?;
+            let cluster = place::cluster(&api, cluster.name()).await?;
+            create(&api, &cluster, &name, description.as_deref(), &wait, &output).await
+        }
+        ProjectCommand::Rm { project, yes, cluster, server } => {
+            let api = Api::open(server.name())?;
+            let project = place::project(&api, cluster.name(), &project).await?;
+            remove(&api, &project, yes).await
+        }
+        ProjectCommand::Members { project, cluster, output } => {
+            let api = Api::open(output.server.name())?;
+            let project = place::project(&api, cluster.name(), &project).await?;
+            let filter = [("projectId", id(&project))];
+            let bindings = api.list(role::PROJECT_BINDINGS, &filter).await?;
+            role::show_bindings(&api, bindings, output.output).await
+        }
+        ProjectCommand::AddMember { member, output } => {
+            let api = Api::open(output.server.name())?;
+            role_of(&api, &member).await?.grant(&api, output.output).await
+        }
+        ProjectCommand::RemoveMember { member, server } => {
+            let api = Api::open(server.name())?;
+            role_of(&api, &member).await?.revoke(&api).await
+        }
+    }
+}
+
+async fn role_of(api: &Api, member: &Member) -> Result<role::Binding, CliError> {
+    let project = place::project(api, member.cluster.name(), &member.project).await?;
+    role::Binding::in_project(api, &project, &member.role, &member.user).await
+}
+
+async fn create(
+    api: &Api,
+    cluster: &Value,
+    name: &str,
+    description: Option<&str>,
+    wait: &WaitArgs,
+    args: &OutputArgs,
+) -> Result<(), CliError> {
+    // The server takes a name twice; who types it again does not mean that.
+    let known = api.list("projects", &[("clusterId", id(cluster)), ("name", name)]).await?;
+    if let Some(known) = known.iter().find(|project| text(project, "name") == name) {
+        let message = format!("the name \"{name}\" is taken by project {}", id(known));
+        return Err(CliError::new(Failure::Conflict, message).hint("choose another name"));
+    }
+    let mut body = json!({"name": name, "clusterId": id(cluster)});
+    if let Some(description) = description {
+        body["description"] = description.into();
+    }
+    let what = format!("creating project \"{name}\"");
+    let mut project = api.create("projects", &body, &what).await?;
+    if wait.wait {
+        let goal = wait::Goal::active();
+        project = wait::until(api, "projects", &project, &goal, wait.timeout).await?;
+    }
+    tell_if_only_kept(&project, &format!("project \"{name}\""));
+    output::made(args.output, &project)?;
+    tell!(
+        "created project {}; next: drover namespace create NAME --project {}",
+        name,
+        id(&project)
+    );
+    Ok(())
+}
+
+async fn remove(api: &Api, project: &Value, yes: bool) -> Result<(), CliError> {
+    let (name, id) = (text(project, "name"), id(project));
+    if !yes && !prompt::confirm(&format!("Delete project {name} ({id})?"), "--yes")? {
+        return Err(CliError::new(Failure::Other, "nothing was deleted"));
+    }
+    api.delete("projects", id, &format!("deleting project \"{name}\"")).await?;
+    tell!("deleted project {name}");
+    Ok(())
 }

@@ -45,7 +45,7 @@ pub async fn detach(args: DetachArgs) -> Result<(), CliError> {
     leaving.mark(Some(DETACH)).await?;
     let hint = "if the cluster can no longer be reached: drover cluster rm --force";
     leaving.follow(args.timeout, hint).await?;
-    eprintln!("kubeconfigs that were made here for it no longer work; use one of its own");
+    tell!("kubeconfigs that were made here for it no longer work; use one of its own");
     Ok(())
 }
 
@@ -63,7 +63,7 @@ impl Leaving {
         cluster: &str,
         verb: &'static str,
     ) -> Result<Self, CliError> {
-        let api = Api::open(server.server.as_deref())?;
+        let api = Api::open(server.name())?;
         let cluster = api.resolve(&api::CLUSTER, cluster).await?;
         Ok(Self { api, cluster, verb })
     }
@@ -166,11 +166,11 @@ async fn report(api: &Api, id: &str) {
     let namespace = api_management::keys::SYSTEM_NS;
     let path = format!("/api/v1/namespaces/{namespace}/configmaps/removal-{}", api::encode(id));
     let Ok(kept) = api.call(http::Method::GET, &path, None, "reading the report").await else {
-        eprintln!("the removal's report is kept by the server; you may not read it");
+        tell!("the removal's report is kept by the server; you may not read it");
         return;
     };
     let report = serde_json::from_str(text(&kept["data"], "report.json")).unwrap_or_default();
-    eprintln!("{}", report_text(&report));
+    tell!("{}", report_text(&report));
 }
 
 /// The report in a few lines.

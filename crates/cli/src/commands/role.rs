@@ -1,13 +1,19 @@
-//! `drover role ls|grant|revoke`.
+//! `drover role …`: role templates, and who has them where.
 
 use serde_json::{Value, json};
 
-use crate::api::{self, Api, text};
-use crate::args::{Format, OutputArgs};
+use crate::api::{self, Api, id, tell_if_only_kept, text};
+use crate::args::{Format, RoleCommand, RoleTarget};
+use crate::commands::place;
 use crate::error::{CliError, Failure};
 use crate::output::{self, Column};
 
-const BINDINGS: &str = "clusterroletemplatebindings";
+pub const CLUSTER_BINDINGS: &str = "clusterroletemplatebindings";
+pub const PROJECT_BINDINGS: &str = "projectroletemplatebindings";
+
+/// What to do where the server does not offer roles in projects.
+const NO_PROJECT_ROLES: &str = "if the project exists, this server offers no roles in projects; give \
+                                one in its cluster: drover role grant ROLE --user U --cluster C";
 
 pub const COLUMNS: &[Column] = &[
     Column { heading: "NAME", cell: |role, _| text(role, "name").to_owned() },
@@ -20,60 +26,204 @@ pub const COLUMNS: &[Column] = &[
     Column { heading: "DESCRIPTION", cell: |role, _| text(role, "description").to_owned() },
 ];
 
-pub async fn list(args: OutputArgs) -> Result<(), CliError> {
-    let api = Api::open(args.server.server.as_deref())?;
-    output::list(args.output, COLUMNS, &api.list("roletemplates", &[]).await?)
+const ROWS: &[Column] = &[
+    Column { heading: "Name", cell: |role, _| text(role, "name").to_owned() },
+    Column { heading: "Id", cell: |role, _| text(role, "id").to_owned() },
+    Column { heading: "Description", cell: |role, _| text(role, "description").to_owned() },
+    Column { heading: "Context", cell: |role, _| text(role, "context").to_owned() },
+    Column { heading: "Includes", cell: |role, _| words(&role["roleTemplateIds"]) },
+    Column { heading: "Rules", cell: |role, _| rules(role) },
+];
+
+const BINDING_COLUMNS: &[Column] = &[
+    Column { heading: "WHO", cell: |binding, _| who(binding) },
+    Column { heading: "ROLE", cell: |binding, _| text(binding, "roleTemplateId").to_owned() },
+    Column { heading: "ID", cell: |binding, _| text(binding, "id").to_owned() },
+];
+
+/// Words of a list, with commas.
+fn words(list: &Value) -> String {
+    let words = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+    words.collect::<Vec<_>>().join(", ")
 }
 
-/// Ids of role template, cluster and user.
-async fn ids(api: &Api, role: &str, cluster: &str, user: &str) -> Result<[String; 3], CliError> {
-    let id = |resource: Value| text(&resource, "id").to_owned();
-    Ok([
-        id(api.resolve(&api::ROLE, role).await?),
-        id(api.resolve(&api::CLUSTER, cluster).await?),
-        id(api.resolve(&api::USER, user).await?),
-    ])
+/// One a line: verbs, then what on.
+fn rules(role: &Value) -> String {
+    let rules = role["rules"].as_array().into_iter().flatten();
+    let lines = rules.map(|rule| {
+        let on = match words(&rule["resources"]) {
+            empty if empty.is_empty() => words(&rule["nonResourceURLs"]),
+            resources => resources,
+        };
+        let groups = words(&rule["apiGroups"]);
+        let of = if groups.is_empty() { String::new() } else { format!(" of {groups}") };
+        format!("{} on {on}{of}", words(&rule["verbs"]))
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
-pub async fn grant(
-    role: &str,
-    cluster: &str,
-    user: &str,
-    args: OutputArgs,
+/// The name of a user where it is known, else whichever id there is.
+fn who(binding: &Value) -> String {
+    ["username", "userId", "userPrincipalId", "groupPrincipalId", "groupId"]
+        .into_iter()
+        .map(|field| text(binding, field))
+        .find(|text| !text.is_empty())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+pub async fn run(command: RoleCommand) -> Result<(), CliError> {
+    match command {
+        RoleCommand::Ls(args) => {
+            let api = Api::open(args.server.name())?;
+            output::list(args.output, COLUMNS, &api.list("roletemplates", &[]).await?)
+        }
+        RoleCommand::Get { role, output } => {
+            let api = Api::open(output.server.name())?;
+            output::one(output.output, ROWS, &api.resolve(&api::ROLE, &role).await?)
+        }
+        RoleCommand::Bindings { place, output } => {
+            let api = Api::open(output.server.name())?;
+            let bindings = match &place.project.project {
+                Some(project) => {
+                    let project = place::project(&api, place.cluster.name(), project).await?;
+                    api.list(PROJECT_BINDINGS, &[("projectId", id(&project))]).await?
+                }
+                None => {
+                    let cluster = place::cluster(&api, place.cluster.name()).await?;
+                    api.list(CLUSTER_BINDINGS, &[("clusterId", id(&cluster))]).await?
+                }
+            };
+            show_bindings(&api, bindings, output.output).await
+        }
+        RoleCommand::Grant { target, output } => {
+            let api = Api::open(output.server.name())?;
+            Binding::of(&api, &target).await?.grant(&api, output.output).await
+        }
+        RoleCommand::Revoke { target, server } => {
+            let api = Api::open(server.name())?;
+            Binding::of(&api, &target).await?.revoke(&api).await
+        }
+    }
+}
+
+/// In tables with the names of users, as far as the caller may see them.
+pub async fn show_bindings(
+    api: &Api,
+    mut bindings: Vec<Value>,
+    format: Format,
 ) -> Result<(), CliError> {
-    let api = Api::open(args.server.server.as_deref())?;
-    let [role_id, cluster_id, user_id] = ids(&api, role, cluster, user).await?;
-    let body = json!({"roleTemplateId": role_id, "clusterId": cluster_id, "userId": user_id});
-    let what = format!("giving \"{user}\" the role \"{role}\" in cluster \"{cluster}\"");
-    let binding = api.create(BINDINGS, &body, &what).await?;
-    match args.output {
-        Format::Table => output::print(text(&binding, "id")),
-        format => output::one(format, &[], &binding),
+    if format == Format::Table {
+        let users = match api.list("users", &[]).await {
+            Ok(users) => users,
+            Err(error) if error.failure == Failure::Forbidden => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        for binding in &mut bindings {
+            let known = users.iter().find(|user| id(user) == text(binding, "userId"));
+            if let (Some(user), Some(map)) = (known, binding.as_object_mut()) {
+                map.insert("username".to_owned(), user["username"].clone());
+            }
+        }
     }
+    output::list(format, BINDING_COLUMNS, &bindings)
 }
 
-pub async fn revoke(
-    role: &str,
-    cluster: &str,
-    user: &str,
-    server: Option<&str>,
-) -> Result<(), CliError> {
-    let api = Api::open(server)?;
-    let [role_id, cluster_id, user_id] = ids(&api, role, cluster, user).await?;
-    let query = [
-        ("clusterId", cluster_id.as_str()),
-        ("userId", user_id.as_str()),
-        ("roleTemplateId", role_id.as_str()),
-    ];
-    let found = api.list(BINDINGS, &query).await?;
-    if found.is_empty() {
-        let text = format!("\"{user}\" does not have the role \"{role}\" in cluster \"{cluster}\"");
-        return Err(CliError::new(Failure::NotFound, text));
+/// A user's role somewhere, with names for people.
+pub struct Binding {
+    plural: &'static str,
+    /// `clusterId` or `projectId`, and its value.
+    place: (&'static str, String),
+    role_id: String,
+    user_id: String,
+    /// Such as `role "x" in cluster "y"`.
+    shown: String,
+    user: String,
+}
+
+impl Binding {
+    async fn of(api: &Api, target: &RoleTarget) -> Result<Self, CliError> {
+        let place = &target.place;
+        if let Some(project) = &place.project.project {
+            let project = place::project(api, place.cluster.name(), project).await?;
+            return Self::in_project(api, &project, &target.role, &target.user).await;
+        }
+        let cluster = place::cluster(api, place.cluster.name()).await?;
+        let at = ("clusterId", id(&cluster).to_owned());
+        let where_to = format!("cluster \"{}\"", text(&cluster, "name"));
+        Self::at(api, CLUSTER_BINDINGS, at, &where_to, &target.role, &target.user).await
     }
-    for binding in found {
-        let id = text(&binding, "id");
-        api.delete(BINDINGS, id, &format!("deleting role binding \"{id}\"")).await?;
+
+    pub async fn in_project(
+        api: &Api,
+        project: &Value,
+        role: &str,
+        user: &str,
+    ) -> Result<Self, CliError> {
+        let at = ("projectId", id(project).to_owned());
+        let where_to = format!("project \"{}\"", text(project, "name"));
+        Self::at(api, PROJECT_BINDINGS, at, &where_to, role, user).await
     }
-    eprintln!("took the role {role} in cluster {cluster} from {user}");
-    Ok(())
+
+    async fn at(
+        api: &Api,
+        plural: &'static str,
+        place: (&'static str, String),
+        where_to: &str,
+        role: &str,
+        user: &str,
+    ) -> Result<Self, CliError> {
+        let found = api.resolve(&api::ROLE, role).await?;
+        let owner = api.resolve(&api::USER, user).await?;
+        Ok(Self {
+            plural,
+            place,
+            role_id: id(&found).to_owned(),
+            user_id: id(&owner).to_owned(),
+            shown: format!("role \"{role}\" in {where_to}"),
+            user: user.to_owned(),
+        })
+    }
+
+    fn fields(&self) -> [(&str, &str); 3] {
+        [
+            (self.place.0, self.place.1.as_str()),
+            ("userId", self.user_id.as_str()),
+            ("roleTemplateId", self.role_id.as_str()),
+        ]
+    }
+
+    pub async fn grant(&self, api: &Api, format: Format) -> Result<(), CliError> {
+        let mut body = json!({});
+        for (field, value) in self.fields() {
+            body[field] = value.into();
+        }
+        let what = format!("giving \"{}\" the {}", self.user, self.shown);
+        let binding = api.create(self.plural, &body, &what).await.map_err(|error| {
+            // Such a server has no place for bindings of a project.
+            match self.plural == PROJECT_BINDINGS && error.failure == Failure::NotFound {
+                true => error.hint(NO_PROJECT_ROLES),
+                false => error,
+            }
+        })?;
+        tell_if_only_kept(&binding, &self.shown);
+        output::made(format, &binding)
+    }
+
+    pub async fn revoke(&self, api: &Api) -> Result<(), CliError> {
+        let found = api.list(self.plural, &self.fields()).await?;
+        let mine = |binding: &&Value| self.fields().iter().all(|(f, v)| text(binding, f) == *v);
+        let found: Vec<&Value> = found.iter().filter(mine).collect();
+        if found.is_empty() {
+            let text = format!("\"{}\" does not have the {}", self.user, self.shown);
+            return Err(CliError::new(Failure::NotFound, text)
+                .hint("\"drover role bindings\" shows who has which role"));
+        }
+        for binding in found {
+            let what = format!("deleting role binding \"{}\"", id(binding));
+            api.delete(self.plural, id(binding), &what).await?;
+        }
+        tell!("took the {} from {}", self.shown, self.user);
+        Ok(())
+    }
 }

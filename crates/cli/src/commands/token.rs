@@ -34,18 +34,18 @@ fn current(token: &Value) -> String {
 pub async fn run(command: TokenCommand) -> Result<(), CliError> {
     match command {
         TokenCommand::Ls(args) => {
-            let api = Api::open(args.server.server.as_deref())?;
+            let api = Api::open(args.server.name())?;
             output::list(args.output, COLUMNS, &api.list("tokens", &[]).await?)
         }
         TokenCommand::Create { description, ttl, cluster, output } => {
-            let api = Api::open(output.server.server.as_deref())?;
+            let api = Api::open(output.server.name())?;
             create(&api, &description, ttl, cluster.as_deref(), output.output).await
         }
         TokenCommand::Rm { tokens, server } => {
-            let api = Api::open(server.server.as_deref())?;
+            let api = Api::open(server.name())?;
             for id in tokens {
                 api.delete("tokens", &id, &format!("deleting token \"{id}\"")).await?;
-                eprintln!("deleted token {id}");
+                tell!("deleted token {id}");
             }
             Ok(())
         }
@@ -69,6 +69,6 @@ async fn create(
         Format::Table => output::print(text(&token, "token"))?,
         format => output::one(format, &[], &token)?,
     }
-    eprintln!("created token {}; it cannot be shown again", text(&token, "id"));
+    tell!("created token {}; it cannot be shown again", text(&token, "id"));
     Ok(())
 }

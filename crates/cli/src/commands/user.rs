@@ -1,9 +1,9 @@
-//! `drover user ls|create|rm`.
+//! `drover user …`.
 
 use serde_json::json;
 
-use crate::api::{self, Api, text};
-use crate::args::{Format, UserCommand};
+use crate::api::{self, Api, id, text};
+use crate::args::{NewPassword, UserCommand};
 use crate::error::CliError;
 use crate::output::{self, Column, age};
 use crate::prompt;
@@ -19,35 +19,82 @@ pub const COLUMNS: &[Column] = &[
     Column { heading: "AGE", cell: |user, now| age(text(user, "created"), now) },
 ];
 
+const ROWS: &[Column] = &[
+    Column { heading: "Username", cell: |user, _| text(user, "username").to_owned() },
+    Column { heading: "Id", cell: |user, _| text(user, "id").to_owned() },
+    Column { heading: "Name", cell: |user, _| text(user, "name").to_owned() },
+    Column { heading: "Description", cell: |user, _| text(user, "description").to_owned() },
+    Column { heading: "State", cell: |user, _| text(user, "state").to_owned() },
+    Column {
+        heading: "Enabled",
+        cell: |user, _| if user["enabled"] == false { "no" } else { "yes" }.to_owned(),
+    },
+    Column { heading: "Created", cell: |user, _| text(user, "created").to_owned() },
+];
+
 pub async fn run(command: UserCommand) -> Result<(), CliError> {
     match command {
         UserCommand::Ls(args) => {
-            let api = Api::open(args.server.server.as_deref())?;
+            let api = Api::open(args.server.name())?;
             output::list(args.output, COLUMNS, &api.list("users", &[]).await?)
         }
+        UserCommand::Get { user, output } => {
+            let api = Api::open(output.server.name())?;
+            output::one(output.output, ROWS, &api.resolve(&api::USER, &user).await?)
+        }
         UserCommand::Create { username, display_name, password, output } => {
-            let api = Api::open(output.server.server.as_deref())?;
-            let instead = "--password, or DROVER_USER_PASSWORD";
-            let password = match password {
-                Some(password) => password,
-                None => prompt::secret(&format!("password for {username}"), instead)?,
-            };
+            let api = Api::open(output.server.name())?;
+            let password = new_password(password, &username)?;
             let name = display_name.unwrap_or_else(|| username.clone());
             let body = json!({"username": username, "name": name, "password": password});
             let what = format!("creating user \"{username}\"");
             let user = api.create("users", &body, &what).await?;
-            match output.output {
-                Format::Table => output::print(text(&user, "id"))?,
-                format => output::one(format, &[], &user)?,
-            }
-            eprintln!("created user {username}; give rights with \"drover role grant\"");
+            output::made(output.output, &user)?;
+            tell!("created user {username}; give rights with \"drover role grant\"");
+            Ok(())
+        }
+        UserCommand::Disable { users, server } => {
+            enable(&Api::open(server.name())?, &users, false).await
+        }
+        UserCommand::Enable { users, server } => {
+            enable(&Api::open(server.name())?, &users, true).await
+        }
+        UserCommand::SetPassword { user, password, server } => {
+            let api = Api::open(server.name())?;
+            let found = api.resolve(&api::USER, &user).await?;
+            let password = new_password(password, &user)?;
+            let body = json!({"newPassword": password});
+            let what = format!("setting the password of \"{user}\"");
+            api.action("users", id(&found), "setpassword", &body, &what).await?;
+            tell!("{user} has a new password");
             Ok(())
         }
         UserCommand::Rm { users, yes, server } => {
-            let api = Api::open(server.server.as_deref())?;
+            let api = Api::open(server.name())?;
             remove(&api, &users, yes).await
         }
     }
+}
+
+fn new_password(given: NewPassword, user: &str) -> Result<String, CliError> {
+    let question = format!("password for {user}");
+    let instead = "--password-stdin, or DROVER_USER_PASSWORD";
+    prompt::given_or_asked(given.password, given.password_stdin, &question, instead)
+}
+
+/// All names are resolved before the first user is changed.
+async fn enable(api: &Api, users: &[String], enabled: bool) -> Result<(), CliError> {
+    let word = if enabled { "enabled" } else { "disabled" };
+    let mut found = Vec::new();
+    for name in users {
+        found.push(api.resolve(&api::USER, name).await?);
+    }
+    for (user, name) in found.iter().zip(users) {
+        let what = format!("user \"{name}\" is not {word}");
+        api.update("users", id(user), &json!({"enabled": enabled}), &what).await?;
+        tell!("{word} user {name}");
+    }
+    Ok(())
 }
 
 /// All names are resolved before the first user goes.
@@ -62,7 +109,7 @@ async fn remove(api: &Api, users: &[String], yes: bool) -> Result<(), CliError> 
             continue;
         }
         api.delete("users", id, &format!("deleting user \"{name}\"")).await?;
-        eprintln!("deleted user {name}");
+        tell!("deleted user {name}");
     }
     Ok(())
 }

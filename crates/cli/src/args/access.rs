@@ -1,0 +1,212 @@
+//! Users, roles, tokens, settings.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::{OutputArgs, ProjectArg, ServerArgs, duration};
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum TokenCommand {
+    /// List your tokens
+    #[command(visible_alias = "list")]
+    Ls(OutputArgs),
+    /// Create a token; it is printed once and cannot be shown again
+    Create {
+        /// What it is for
+        #[arg(long, default_value = "")]
+        description: String,
+        /// How long it holds, such as 12h or 30d; 0 is as long as the server allows
+        #[arg(long, value_parser = duration, default_value = "0")]
+        ttl: Duration,
+        /// Good for this cluster only: name or id
+        #[arg(long)]
+        cluster: Option<String>,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Delete tokens
+    #[command(visible_alias = "remove")]
+    Rm {
+        /// Ids
+        #[arg(required = true)]
+        tokens: Vec<String>,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+}
+
+#[derive(Clone, Subcommand)]
+pub enum UserCommand {
+    /// List users
+    #[command(visible_alias = "list")]
+    Ls(OutputArgs),
+    /// Show one user
+    Get {
+        /// User name or id
+        user: String,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Create a user who logs in with a password
+    Create {
+        /// Name to log in with
+        username: String,
+        /// Name shown to people
+        #[arg(long)]
+        display_name: Option<String>,
+        #[command(flatten)]
+        password: NewPassword,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Keep users from logging in, and end what they are logged in to
+    Disable {
+        /// User names or ids
+        #[arg(required = true)]
+        users: Vec<String>,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Let disabled users log in again
+    Enable {
+        /// User names or ids
+        #[arg(required = true)]
+        users: Vec<String>,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Give a user a new password
+    SetPassword {
+        /// User name or id
+        user: String,
+        #[command(flatten)]
+        password: NewPassword,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Delete users
+    #[command(visible_alias = "remove")]
+    Rm {
+        /// User names or ids
+        #[arg(required = true)]
+        users: Vec<String>,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+}
+
+/// Where a new password comes from.
+#[derive(Args, Clone)]
+pub struct NewPassword {
+    /// Password, which others on this machine can see here; asked for when left out
+    #[arg(long, env = "DROVER_USER_PASSWORD", hide_env_values = true)]
+    pub password: Option<String>,
+    /// Read the password from stdin
+    #[arg(long, conflicts_with = "password")]
+    pub password_stdin: bool,
+}
+
+impl std::fmt::Debug for UserCommand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Ls(_) => "Ls",
+            Self::Get { .. } => "Get",
+            Self::Create { .. } => "Create",
+            Self::Disable { .. } => "Disable",
+            Self::Enable { .. } => "Enable",
+            Self::SetPassword { .. } => "SetPassword",
+            Self::Rm { .. } => "Rm",
+        })
+    }
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum RoleCommand {
+    /// List role templates
+    #[command(visible_alias = "list")]
+    Ls(OutputArgs),
+    /// Show one role template with its rules
+    Get {
+        /// Name or id
+        role: String,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// List who has which role in a cluster or project
+    Bindings {
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Give a user a role in a cluster or project
+    Grant {
+        #[command(flatten)]
+        target: RoleTarget,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Take a role in a cluster or project from a user
+    Revoke {
+        #[command(flatten)]
+        target: RoleTarget,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+}
+
+/// A cluster, or a project in it.
+#[derive(Args, Clone, Debug)]
+pub struct Place {
+    #[command(flatten)]
+    pub cluster: super::ClusterArg,
+    #[command(flatten)]
+    pub project: ProjectArg,
+}
+
+/// Which role, where, whose.
+#[derive(Args, Clone, Debug)]
+pub struct RoleTarget {
+    /// Name or id of the role template, such as cluster-member
+    pub role: String,
+    #[command(flatten)]
+    pub place: Place,
+    /// Name or id of the user
+    #[arg(long)]
+    pub user: String,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum SettingsCommand {
+    /// List settings
+    #[command(visible_alias = "list")]
+    Ls(OutputArgs),
+    /// Print the value of a setting
+    Get {
+        /// Name
+        name: String,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Change a setting
+    Set {
+        /// Name
+        name: String,
+        /// Value
+        value: String,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Give settings their default values again
+    Reset {
+        /// Names
+        #[arg(required = true)]
+        names: Vec<String>,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+}

@@ -1,0 +1,148 @@
+//! Clusters, and programs that are run against them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use super::{ClusterArg, OutputArgs, ServerArgs, WaitArgs, duration, key_value};
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// List clusters
+    #[command(visible_alias = "list")]
+    Ls(OutputArgs),
+    /// Show one cluster
+    Get {
+        /// Name or id
+        cluster: String,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Import an existing cluster: apply the agent to it and wait until it is active
+    Import(ImportArgs),
+    /// Create a cluster for others to join, and print the command that imports it
+    Create(CreateClusterArgs),
+    /// Print a kubeconfig with a token and the certificate authority inside
+    Kubeconfig(KubeconfigArgs),
+    /// Open a shell with kubectl in a cluster
+    Shell {
+        /// Name or id
+        cluster: String,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Stop managing a cluster and leave what runs in it as it is
+    Detach(DetachArgs),
+    /// Remove a cluster, and what was put into it
+    #[command(visible_alias = "remove")]
+    Rm(RemoveArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct CreateClusterArgs {
+    /// Name for the cluster: lower-case letters, digits and '-'
+    pub name: String,
+    /// Label for the cluster; may be given several times
+    #[arg(long = "label", short = 'l', value_name = "KEY=VALUE", value_parser = key_value)]
+    pub labels: Vec<(String, String)>,
+    /// Description shown with the cluster
+    #[arg(long)]
+    pub description: Option<String>,
+    #[command(flatten)]
+    pub wait: WaitArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct KubeconfigArgs {
+    /// Name or id
+    pub cluster: String,
+    /// With this command in place of a token: kubectl asks it for short-lived ones
+    #[arg(long)]
+    pub exec: bool,
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// What a kubeconfig made by `cluster kubeconfig --exec` gives this command.
+#[derive(Args, Clone, Debug)]
+pub struct CredentialArgs {
+    /// Id of the cluster
+    #[arg(long)]
+    pub cluster: String,
+    /// How long a credential holds
+    #[arg(long, value_parser = duration, default_value = "1h", value_name = "TIME")]
+    pub ttl: Duration,
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ImportArgs {
+    /// Name for the cluster: lower-case letters, digits and '-'
+    pub name: String,
+    /// Kubeconfig file that reaches the cluster, with rights to create cluster roles
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub kubeconfig: PathBuf,
+    /// Context in the kubeconfig [default: its current context]
+    #[arg(long)]
+    pub context: Option<String>,
+    /// Label for the cluster; may be given several times
+    #[arg(long = "label", short = 'l', value_name = "KEY=VALUE", value_parser = key_value)]
+    pub labels: Vec<(String, String)>,
+    /// Description shown with the cluster
+    #[arg(long)]
+    pub description: Option<String>,
+    /// Go on with a cluster of this name whose import did not finish
+    #[arg(long)]
+    pub resume: bool,
+    /// Give up after this long, such as 90s, 5m or 1h
+    #[arg(long, value_parser = duration, default_value = "5m")]
+    pub timeout: Duration,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct RemoveArgs {
+    /// Name or id
+    pub cluster: String,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Do not wait for a cluster that cannot be reached; what is left in it is reported
+    #[arg(long)]
+    pub force: bool,
+    /// Give up waiting after this long; the removal goes on
+    #[arg(long, value_parser = duration, default_value = "5m")]
+    pub timeout: Duration,
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct DetachArgs {
+    /// Name or id
+    pub cluster: String,
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Give up waiting after this long; detaching goes on
+    #[arg(long, value_parser = duration, default_value = "5m")]
+    pub timeout: Duration,
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct KubectlArgs {
+    #[command(flatten)]
+    pub cluster: ClusterArg,
+    #[command(flatten)]
+    pub server: ServerArgs,
+    /// What kubectl is given
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    pub args: Vec<std::ffi::OsString>,
+}

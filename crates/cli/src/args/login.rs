@@ -1,0 +1,88 @@
+//! Logging in, and choosing between logins.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use super::{Format, ServerArgs};
+
+#[derive(Args, Clone)]
+pub struct LoginArgs {
+    /// URL of the server, such as https://drover.example.com
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub url: String,
+    /// Name for this login [default: host and port of the server]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// User name; asked for when neither it nor a token is given
+    #[arg(long, short)]
+    pub username: Option<String>,
+    /// Password, which others on this machine can see here; asked for when left out
+    #[arg(long, short, env = "DROVER_PASSWORD", hide_env_values = true)]
+    pub password: Option<String>,
+    /// Read the password from stdin
+    #[arg(long, conflicts_with_all = ["password", "token", "token_stdin"])]
+    pub password_stdin: bool,
+    /// Log in with an API token instead, which others on this machine can see here
+    #[arg(
+        long, env = "DROVER_TOKEN", hide_env_values = true, conflicts_with_all = ["username"]
+    )]
+    pub token: Option<String>,
+    /// Log in with an API token read from stdin
+    #[arg(long, conflicts_with_all = ["username", "token"])]
+    pub token_stdin: bool,
+    /// PEM file of the certificate authority that the server's certificate must come from
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub ca_file: Option<PathBuf>,
+    /// Trust the server's certificate authority without asking when it is not known
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+impl std::fmt::Debug for LoginArgs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoginArgs")
+            .field("url", &self.url)
+            .field("username", &self.username)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum ContextCommand {
+    /// List your logins
+    #[command(visible_alias = "list")]
+    Ls {
+        /// Form of the data on stdout
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+    /// Choose the login, cluster and project that commands use
+    Use {
+        /// Name of the login [default: the current one]
+        name: Option<String>,
+        /// Cluster that commands use when none is given: name or id
+        #[arg(long)]
+        cluster: Option<String>,
+        /// Project that commands use when none is given: name or id
+        #[arg(long)]
+        project: Option<String>,
+        /// Forget the chosen cluster and project
+        #[arg(long, conflicts_with_all = ["cluster", "project"])]
+        clear: bool,
+    },
+    /// Show the login, cluster and project that commands use
+    Current {
+        #[command(flatten)]
+        server: ServerArgs,
+        /// Form of the data on stdout
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+    /// Forget a login that has been ended, with the authority that was trusted for it
+    #[command(visible_alias = "remove")]
+    Rm {
+        /// Name of the login
+        name: String,
+    },
+}

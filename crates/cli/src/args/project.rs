@@ -1,0 +1,157 @@
+//! Projects and namespaces.
+
+use clap::{Args, Subcommand};
+
+use super::{ClusterArg, OutputArgs, ServerArgs, WaitArgs};
+
+/// Which project, where one may be left out.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ProjectArg {
+    /// Name or id of a project
+    #[arg(long, value_name = "PROJECT")]
+    pub project: Option<String>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum ProjectCommand {
+    /// List projects
+    #[command(visible_alias = "list")]
+    Ls {
+        #[command(flatten)]
+        cluster: ClusterArg,
+        /// Of all clusters, whatever the context says
+        #[arg(long, short)]
+        all_clusters: bool,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Show one project
+    Get {
+        /// Name or id
+        project: String,
+        #[command(flatten)]
+        cluster: ClusterArg,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Create a project
+    Create {
+        /// Name
+        name: String,
+        /// Description shown with it
+        #[arg(long)]
+        description: Option<String>,
+        #[command(flatten)]
+        cluster: ClusterArg,
+        #[command(flatten)]
+        wait: WaitArgs,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Delete a project; its namespaces stay and belong to none
+    #[command(visible_alias = "remove")]
+    Rm {
+        /// Name or id
+        project: String,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+        #[command(flatten)]
+        cluster: ClusterArg,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// List who has which role in a project
+    Members {
+        /// Name or id
+        project: String,
+        #[command(flatten)]
+        cluster: ClusterArg,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Give a user a role in a project
+    AddMember {
+        #[command(flatten)]
+        member: Member,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Take a role in a project from a user
+    RemoveMember {
+        #[command(flatten)]
+        member: Member,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+}
+
+/// Who has which role in which project.
+#[derive(Args, Clone, Debug)]
+pub struct Member {
+    /// Name or id of the project
+    pub project: String,
+    /// Name or id of the user
+    #[arg(long)]
+    pub user: String,
+    /// Name or id of the role template
+    #[arg(long, default_value = "project-member")]
+    pub role: String,
+    #[command(flatten)]
+    pub cluster: ClusterArg,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum NamespaceCommand {
+    /// List namespaces of a cluster with their projects
+    #[command(visible_alias = "list")]
+    Ls {
+        #[command(flatten)]
+        cluster: ClusterArg,
+        #[command(flatten)]
+        project: ProjectArg,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Create a namespace
+    Create {
+        /// Name
+        name: String,
+        #[command(flatten)]
+        cluster: ClusterArg,
+        #[command(flatten)]
+        project: ProjectArg,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Move namespaces to another project of their cluster
+    #[command(group = clap::ArgGroup::new("to").args(["project", "no_project"]).required(true))]
+    Move {
+        /// Names
+        #[arg(required = true)]
+        names: Vec<String>,
+        #[command(flatten)]
+        cluster: ClusterArg,
+        #[command(flatten)]
+        project: ProjectArg,
+        /// Take them out of their project
+        #[arg(long)]
+        no_project: bool,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Delete namespaces with all that is in them
+    #[command(visible_alias = "remove")]
+    Rm {
+        /// Names
+        #[arg(required = true)]
+        names: Vec<String>,
+        /// Do not ask
+        #[arg(long, short)]
+        yes: bool,
+        #[command(flatten)]
+        cluster: ClusterArg,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+}

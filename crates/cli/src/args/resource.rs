@@ -1,0 +1,81 @@
+//! Objects of any type, and what runs in clusters.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+
+use super::{ClusterArg, Format, OutputArgs, ProjectArg, ServerArgs, WaitArgs, duration};
+use crate::commands::wait::Goal;
+
+#[derive(Args, Clone, Debug)]
+pub struct InspectArgs {
+    /// Type, such as cluster, project or roleTemplate
+    #[arg(value_name = "TYPE")]
+    pub kind: String,
+    /// Name or id; all objects of the type are listed when left out
+    #[arg(value_name = "NAME|ID")]
+    pub name: Option<String>,
+    /// Form of the data on stdout [default: yaml, and a table of several]
+    #[arg(short, long, value_enum)]
+    pub output: Option<Format>,
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct ApplyArgs {
+    /// YAML or JSON with one or many objects, "-" for stdin; may be given several times
+    #[arg(
+        short, long = "file", value_name = "FILE", required = true,
+        value_hint = ValueHint::FilePath
+    )]
+    pub files: Vec<PathBuf>,
+    /// Only show what would be created or changed
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub wait: WaitArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct WaitCommandArgs {
+    /// Type, such as cluster or project
+    #[arg(value_name = "TYPE")]
+    pub kind: String,
+    /// Name or id
+    #[arg(value_name = "NAME|ID")]
+    pub name: String,
+    /// FIELD=VALUE, condition=TYPE, condition=TYPE=STATUS, or deleted
+    #[arg(long = "for", default_value = "state=active", value_name = "WHAT")]
+    pub goal: Goal,
+    /// Give up after this long
+    #[arg(long, value_parser = duration, default_value = "5m", value_name = "TIME")]
+    pub timeout: Duration,
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct PsArgs {
+    #[command(flatten)]
+    pub cluster: ClusterArg,
+    /// Of all clusters, whatever the context says
+    #[arg(long, short)]
+    pub all_clusters: bool,
+    #[command(flatten)]
+    pub project: ProjectArg,
+    /// In this namespace only
+    #[arg(long, short)]
+    pub namespace: Option<String>,
+    /// Show pods in place of what makes them
+    #[arg(long)]
+    pub pods: bool,
+    /// Give up on a cluster after this long
+    #[arg(long, value_parser = duration, default_value = "10s", value_name = "TIME")]
+    pub timeout: Duration,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}

@@ -1,0 +1,235 @@
+//! `drover apply`: objects become as files describe them; what a file does not name stays.
+//!
+//! [`document`] reads files, [`change`] compares what is wanted with what is there; both are pure.
+
+mod change;
+mod document;
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::api::{self, Api, id, tell_if_only_kept, text};
+use crate::args::ApplyArgs;
+use crate::commands::wait::{self, name_of};
+use crate::error::{CliError, Failure};
+use crate::output::{self, Column};
+use crate::types::Type;
+use document::{Document, Identity};
+
+/// The largest file, in bytes.
+const FILE_SIZE_MAX: u64 = 16 * 1024 * 1024;
+
+const COLUMNS: &[Column] = &[
+    Column { heading: "TYPE", cell: |row, _| text(row, "type").to_owned() },
+    Column { heading: "NAME", cell: |row, _| text(row, "name").to_owned() },
+    Column { heading: "ID", cell: |row, _| text(row, "id").to_owned() },
+    Column { heading: "RESULT", cell: |row, _| text(row, "result").to_owned() },
+    Column { heading: "FIELDS", cell: |row, _| fields(row) },
+];
+
+fn fields(row: &Value) -> String {
+    let fields = row["fields"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    fields.collect::<Vec<_>>().join(", ")
+}
+
+pub async fn run(args: ApplyArgs) -> Result<(), CliError> {
+    let mut documents = Vec::new();
+    for file in &args.files {
+        documents.extend(document::read(&content(file)?, &file.display().to_string())?);
+    }
+    if documents.is_empty() {
+        return Err(CliError::new(Failure::Invalid, "the files describe no object").hint(
+            "an object has at least a type and a name, such as: {type: project, name: web}",
+        ));
+    }
+    let api = Api::open(args.output.server.name())?;
+    let mut apply = Apply { api: &api, args: &args, types: HashMap::new(), ids: HashMap::new() };
+    // Whatever can be refused is refused before the first change.
+    for document in &documents {
+        let kind = apply.kind(&document.kind).await.map_err(|e| e.during(&document.place))?;
+        document.check(&kind)?;
+    }
+    let (mut rows, mut first_failure) = (Vec::new(), None);
+    for document in documents {
+        let title = document.place.clone();
+        match apply.one(document).await {
+            Ok(row) => rows.push(row),
+            Err(error) => {
+                first_failure = Some(error.during(&title));
+                break;
+            }
+        }
+    }
+    output::list(args.output.output, COLUMNS, &rows)?;
+    first_failure.map_or(Ok(()), Err)
+}
+
+fn content(file: &Path) -> Result<String, CliError> {
+    let mut text = String::new();
+    let read = match file.to_str() {
+        Some("-") => std::io::stdin().lock().take(FILE_SIZE_MAX + 1).read_to_string(&mut text),
+        _ => std::fs::File::open(file)
+            .and_then(|open| open.take(FILE_SIZE_MAX + 1).read_to_string(&mut text)),
+    };
+    read.map_err(|error| {
+        let message = format!("reading \"{}\": {error}", file.display());
+        CliError::new(Failure::Other, message)
+            .hint("give a text file that you can read, or - for stdin")
+    })?;
+    if text.len() as u64 > FILE_SIZE_MAX {
+        let message = format!("\"{}\" has more than {FILE_SIZE_MAX} bytes", file.display());
+        return Err(CliError::new(Failure::Invalid, message).hint("split it"));
+    }
+    Ok(text)
+}
+
+struct Apply<'a> {
+    api: &'a Api,
+    args: &'a ApplyArgs,
+    types: HashMap<String, Type>,
+    /// Ids of what documents refer to, by type and what they write.
+    ids: HashMap<(String, String), String>,
+}
+
+impl Apply<'_> {
+    async fn kind(&mut self, name: &str) -> Result<Type, CliError> {
+        if let Some(known) = self.types.get(name) {
+            return Ok(known.clone());
+        }
+        let kind = Type::find(self.api, name).await?;
+        self.types.insert(name.to_owned(), kind.clone());
+        Ok(kind)
+    }
+
+    async fn one(&mut self, mut document: Document) -> Result<Value, CliError> {
+        let kind = self.kind(&document.kind).await?;
+        self.resolve_references(&kind, &mut document.fields).await?;
+        let identity = document.identity(&kind)?;
+        let (now, result, fields) = match self.find(&kind, &identity).await? {
+            None => (self.create(&kind, &document).await?, "created", Vec::new()),
+            Some(current) => {
+                let change = change::between(&kind, &current, &document.fields)?;
+                if !change.left_out.is_empty() {
+                    let fields = change.left_out.join(", ");
+                    let name = name_of(&current);
+                    tell!("note: {} {name}: {fields} is only set at creation", kind.id);
+                }
+                if change.is_empty() {
+                    (current, "unchanged", Vec::new())
+                } else {
+                    let fields: Vec<String> = change.body.keys().cloned().collect();
+                    (self.update(&kind, &current, change.body).await?, "changed", fields)
+                }
+            }
+        };
+        let now = self.wait_for(&kind, now).await?;
+        tell_if_only_kept(&now, &format!("{} \"{}\"", kind.id, name_of(&now)));
+        let result = match (self.args.dry_run, result) {
+            (true, "created") => "would be created",
+            (true, "changed") => "would be changed",
+            (_, result) => result,
+        };
+        let name = name_of(&now);
+        Ok(json!({
+            "type": kind.id, "name": name, "id": id(&now), "result": result, "fields": fields,
+        }))
+    }
+
+    /// Names in place of ids are welcome: ids differ from server to server.
+    async fn resolve_references(
+        &mut self,
+        kind: &Type,
+        fields: &mut Map<String, Value>,
+    ) -> Result<(), CliError> {
+        for (field, value) in fields {
+            let (Some(of), Some(name)) = (kind.reference(field), value.as_str()) else { continue };
+            if name.is_empty() {
+                continue;
+            }
+            let key = (of.to_owned(), name.to_owned());
+            if let Some(known) = self.ids.get(&key) {
+                *value = known.as_str().into();
+                continue;
+            }
+            let found = match self.kind(of).await {
+                Ok(target) => self.api.resolve(&target.named(), name).await,
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(found) => {
+                    let found = id(&found).to_owned();
+                    *value = found.as_str().into();
+                    self.ids.insert(key, found);
+                }
+                // The server judges what cannot be looked up.
+                Err(error) if matches!(error.failure, Failure::NotFound | Failure::Forbidden) => {}
+                Err(error) => return Err(error.during(&format!("field \"{field}\""))),
+            }
+        }
+        Ok(())
+    }
+
+    async fn find(&self, kind: &Type, identity: &Identity) -> Result<Option<Value>, CliError> {
+        let filter = match identity {
+            Identity::Id(id) => {
+                let what = format!("{} \"{id}\"", kind.id);
+                return self.api.get(&kind.plural, id, &what).await.map(Some).map_err(|error| {
+                    match error.failure {
+                        Failure::NotFound => error.hint("leave out the id to create a new one"),
+                        _ => error,
+                    }
+                });
+            }
+            Identity::Fields(fields) => fields,
+        };
+        let query: Vec<(&str, &str)> =
+            filter.iter().map(|(field, value)| (field.as_str(), value.as_str())).collect();
+        let mut found = self.api.list(&kind.plural, &query).await?;
+        // Types without such a filter list all.
+        found.retain(|object| query.iter().all(|(field, value)| text(object, field) == *value));
+        if found.len() > 1 {
+            let ids: Vec<&str> = found.iter().map(id).collect();
+            let said: Vec<String> = query.iter().map(|(f, v)| format!("{f} \"{v}\"")).collect();
+            let message = format!("{} objects have the {}", ids.len(), said.join(" and the "));
+            return Err(CliError::new(Failure::Conflict, message)
+                .hint(format!("write the id of one of them: {}", ids.join(", "))));
+        }
+        Ok(found.pop())
+    }
+
+    async fn create(&self, kind: &Type, document: &Document) -> Result<Value, CliError> {
+        let mut body = document.fields.clone();
+        body.retain(|field, value| kind.allows(field, "create") && !value.is_null());
+        if self.args.dry_run {
+            return Ok(Value::Object(body));
+        }
+        body.insert("type".to_owned(), kind.id.as_str().into());
+        self.api.create(&kind.plural, &Value::Object(body), &format!("creating {}", kind.id)).await
+    }
+
+    async fn update(
+        &self,
+        kind: &Type,
+        current: &Value,
+        body: Map<String, Value>,
+    ) -> Result<Value, CliError> {
+        if self.args.dry_run {
+            return Ok(current.clone());
+        }
+        let what = format!("changing {} \"{}\"", kind.id, name_of(current));
+        let path = format!("/v3/{}/{}", kind.plural, api::encode(id(current)));
+        self.api.call(http::Method::PUT, &path, Some(&Value::Object(body)), &what).await
+    }
+
+    /// Types without a state have nothing to wait for.
+    async fn wait_for(&self, kind: &Type, now: Value) -> Result<Value, CliError> {
+        let wait = &self.args.wait;
+        if !wait.wait || self.args.dry_run || text(&now, "state").is_empty() {
+            return Ok(now);
+        }
+        wait::until(self.api, &kind.plural, &now, &wait::Goal::active(), wait.timeout).await
+    }
+}

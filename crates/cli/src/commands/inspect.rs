@@ -1,0 +1,29 @@
+//! `drover inspect`: objects of any type, as the server shows them.
+
+use crate::api::{Api, text};
+use crate::args::{Format, InspectArgs};
+use crate::commands::wait::name_of;
+use crate::error::CliError;
+use crate::output::{self, Column, age};
+use crate::types::Type;
+
+const COLUMNS: &[Column] = &[
+    Column { heading: "NAME", cell: |object, _| name_of(object).to_owned() },
+    Column { heading: "ID", cell: |object, _| text(object, "id").to_owned() },
+    Column { heading: "STATE", cell: |object, _| text(object, "state").to_owned() },
+    Column { heading: "AGE", cell: |object, now| age(text(object, "created"), now) },
+];
+
+pub async fn run(args: InspectArgs) -> Result<(), CliError> {
+    let api = Api::open(args.server.name())?;
+    let kind = Type::find(&api, &args.kind).await?;
+    let Some(name) = &args.name else {
+        let objects = api.list(&kind.plural, &[]).await?;
+        return output::list(args.output.unwrap_or_default(), COLUMNS, &objects);
+    };
+    let object = api.resolve(&kind.named(), name).await?;
+    match args.output.unwrap_or(Format::Yaml) {
+        Format::Table => output::list(Format::Table, COLUMNS, &[object]),
+        format => output::one(format, &[], &object),
+    }
+}

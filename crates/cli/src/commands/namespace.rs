@@ -1,0 +1,185 @@
+//! `drover namespace ls|create|move|rm`: through the cluster's own API, as kubectl does it.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use api_management::keys::PROJECT_ID;
+
+use crate::api::{Api, encode, id, text};
+use crate::args::{Format, NamespaceCommand};
+use crate::commands::place;
+use crate::error::{CliError, Failure};
+use crate::output::{self, Column, age};
+use crate::prompt;
+
+const COLUMNS: &[Column] = &[
+    Column { heading: "NAME", cell: |namespace, _| name(namespace).to_owned() },
+    Column { heading: "PROJECT", cell: |namespace, _| text(namespace, "project").to_owned() },
+    Column {
+        heading: "STATE",
+        cell: |namespace, _| text(&namespace["status"], "phase").to_owned(),
+    },
+    Column {
+        heading: "AGE",
+        cell: |namespace, now| age(text(&namespace["metadata"], "creationTimestamp"), now),
+    },
+];
+
+fn name(object: &Value) -> &str {
+    text(&object["metadata"], "name")
+}
+
+/// Path of the namespaces of a cluster.
+pub fn path(cluster: &Value) -> String {
+    format!("/k8s/clusters/{}/api/v1/namespaces", encode(id(cluster)))
+}
+
+/// Id of the project that a namespace is in; empty for none.
+pub fn project_of(namespace: &Value) -> &str {
+    text(&namespace["metadata"]["annotations"], PROJECT_ID)
+}
+
+pub async fn run(command: NamespaceCommand) -> Result<(), CliError> {
+    match command {
+        NamespaceCommand::Ls { cluster, project, output } => {
+            let api = Api::open(output.server.name())?;
+            let given = (cluster.name(), project.project.as_deref());
+            let (cluster, project) = place::cluster_and_project(&api, given.0, given.1).await?;
+            let mut found = api.list_kube(&path(&cluster), "listing namespaces").await?;
+            if let Some(project) = &project {
+                found.retain(|namespace| project_of(namespace) == id(project));
+            }
+            if output.output == Format::Table {
+                name_projects(&api, &cluster, &mut found).await?;
+            }
+            output::list(output.output, COLUMNS, &found)
+        }
+        NamespaceCommand::Create { name, cluster, project, output } => {
+            let api = Api::open(output.server.name())?;
+            let given = (cluster.name(), project.project.as_deref());
+            let (cluster, project) = place::cluster_and_project(&api, given.0, given.1).await?;
+            let mut body = match &project {
+                Some(project) => assignment(Some(project)),
+                None => json!({"metadata": {}}),
+            };
+            body["apiVersion"] = "v1".into();
+            body["kind"] = "Namespace".into();
+            body["metadata"]["name"] = name.as_str().into();
+            let what = format!("creating namespace \"{name}\"");
+            let made = api.call(Method::POST, &path(&cluster), Some(&body), &what).await?;
+            match output.output {
+                Format::Table => output::print(&name),
+                format => output::one(format, &[], &made),
+            }
+        }
+        NamespaceCommand::Move { names, cluster, project, no_project, server } => {
+            let api = Api::open(server.name())?;
+            let (cluster, project) = match no_project {
+                true => (place::cluster(&api, cluster.name()).await?, None),
+                false => {
+                    let given = project.project.as_deref();
+                    place::cluster_and_project(&api, cluster.name(), given).await?
+                }
+            };
+            relocate(&api, &cluster, project.as_ref(), &names).await
+        }
+        NamespaceCommand::Rm { names, yes, cluster, server } => {
+            let api = Api::open(server.name())?;
+            let cluster = place::cluster(&api, cluster.name()).await?;
+            remove(&api, &cluster, &names, yes).await
+        }
+    }
+}
+
+/// A namespace says itself which project it is in: in an annotation with the whole id, and in a
+/// label, which has no room for the cluster. None takes it out.
+fn assignment(project: Option<&Value>) -> Value {
+    let whole = project.map(id);
+    let short = whole.and_then(|id| id.split_once(':')).map(|(_, short)| short);
+    json!({"metadata": {"annotations": {PROJECT_ID: whole}, "labels": {PROJECT_ID: short}}})
+}
+
+/// Puts the name of its project beside each namespace, the id where it cannot be known.
+async fn name_projects(
+    api: &Api,
+    cluster: &Value,
+    namespaces: &mut [Value],
+) -> Result<(), CliError> {
+    let projects = api.list("projects", &[("clusterId", id(cluster))]).await?;
+    for namespace in namespaces {
+        let project = project_of(namespace).to_owned();
+        let known = projects.iter().find(|known| id(known) == project);
+        let shown = known.map_or(project.clone(), |known| text(known, "name").to_owned());
+        if let Some(map) = namespace.as_object_mut() {
+            map.insert("project".to_owned(), shown.into());
+        }
+    }
+    Ok(())
+}
+
+fn with_way_on(error: CliError) -> CliError {
+    match error.failure {
+        Failure::NotFound => error.hint("\"drover namespace ls\" shows those of a cluster"),
+        _ => error,
+    }
+}
+
+async fn relocate(
+    api: &Api,
+    cluster: &Value,
+    project: Option<&Value>,
+    names: &[String],
+) -> Result<(), CliError> {
+    let body = assignment(project);
+    for name in names {
+        let path = format!("{}/{}", path(cluster), encode(name));
+        let what = format!("moving namespace \"{name}\"");
+        let moved = api.call(Method::PATCH, &path, Some(&body), &what).await;
+        moved.map_err(with_way_on)?;
+        match project {
+            Some(project) => {
+                tell!("moved namespace {name} to project {}", text(project, "name"));
+            }
+            None => tell!("took namespace {name} out of its project"),
+        }
+    }
+    Ok(())
+}
+
+async fn remove(api: &Api, cluster: &Value, names: &[String], yes: bool) -> Result<(), CliError> {
+    let question = format!(
+        "Delete {} of cluster {} with all that is in it?",
+        names.join(", "),
+        text(cluster, "name")
+    );
+    if !yes && !prompt::confirm(&question, "--yes")? {
+        return Err(CliError::new(Failure::Other, "nothing was deleted"));
+    }
+    for name in names {
+        let path = format!("{}/{}", path(cluster), encode(name));
+        let what = format!("deleting namespace \"{name}\"");
+        api.call(Method::DELETE, &path, None, &what).await.map_err(with_way_on)?;
+        tell!("deleting namespace {name}; it goes when what is in it has gone");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_assignment_names_the_project_whole_and_short() {
+        let project = json!({"id": "c-abcde:p-12345"});
+        let expected = json!({"metadata": {
+            "annotations": {"field.cattle.io/projectId": "c-abcde:p-12345"},
+            "labels": {"field.cattle.io/projectId": "p-12345"},
+        }});
+        assert_eq!(assignment(Some(&project)), expected);
+        let none = assignment(None);
+        assert!(none["metadata"]["annotations"][PROJECT_ID].is_null());
+        assert!(
+            none["metadata"]["labels"].as_object().is_some_and(|map| map.contains_key(PROJECT_ID))
+        );
+    }
+}

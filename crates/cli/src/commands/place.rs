@@ -1,0 +1,65 @@
+//! Where a command works: a cluster, and perhaps a project in it. What is given comes first, then
+//! what the context chose.
+
+use serde_json::Value;
+
+use crate::api::{self, Api, Named, id, text};
+use crate::error::{CliError, Failure};
+
+/// The cluster given, else the context's.
+pub async fn cluster(api: &Api, given: Option<&str>) -> Result<Value, CliError> {
+    match chosen_cluster(api, given).await? {
+        Some(cluster) => Ok(cluster),
+        None => Err(CliError::usage("no cluster is given")
+            .hint("give --cluster, or choose one by \"drover context use --cluster NAME\"")),
+    }
+}
+
+/// As [`cluster`]; none where none is given nor chosen.
+pub async fn chosen_cluster(api: &Api, given: Option<&str>) -> Result<Option<Value>, CliError> {
+    let chosen = &api.context().cluster;
+    let name = given.or(Some(chosen.id.as_str()).filter(|id| !id.is_empty()));
+    match name {
+        Some(name) => api.resolve(&api::CLUSTER, name).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The project of this name or id. An id says its cluster; a name is looked up in the cluster given,
+/// the context's, or else all.
+pub async fn project(api: &Api, cluster: Option<&str>, name: &str) -> Result<Value, CliError> {
+    if name.contains(':') {
+        return api.get("projects", name, &format!("project \"{name}\"")).await;
+    }
+    let cluster = chosen_cluster(api, cluster).await?;
+    let inside = cluster.as_ref().map(|cluster| ("clusterId", id(cluster)));
+    api.resolve(&Named { inside, ..api::PROJECT }, name).await
+}
+
+/// A cluster with the project that is asked for or chosen. The context's project is of no account
+/// once a cluster is given.
+pub async fn cluster_and_project(
+    api: &Api,
+    given_cluster: Option<&str>,
+    given_project: Option<&str>,
+) -> Result<(Value, Option<Value>), CliError> {
+    let chosen = &api.context().project.id;
+    let name = match (given_cluster, given_project) {
+        (_, Some(project)) => Some(project),
+        (None, None) if !chosen.is_empty() => Some(chosen.as_str()),
+        _ => None,
+    };
+    let Some(name) = name else { return Ok((cluster(api, given_cluster).await?, None)) };
+    let project = project(api, given_cluster, name).await?;
+    let owner = text(&project, "clusterId");
+    let cluster = match given_cluster {
+        Some(given) => cluster(api, Some(given)).await?,
+        None => cluster(api, Some(owner)).await?,
+    };
+    if id(&cluster) != owner {
+        let text = format!("project \"{name}\" is not in cluster \"{}\"", text(&cluster, "name"));
+        return Err(CliError::new(Failure::NotFound, text)
+            .hint("\"drover project ls\" shows the projects of a cluster"));
+    }
+    Ok((cluster, Some(project)))
+}

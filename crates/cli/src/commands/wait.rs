@@ -1,0 +1,209 @@
+//! `drover wait`, and `--wait` of commands that start something.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::api::{Api, id, text};
+use crate::args::WaitCommandArgs;
+use crate::checklist::Checklist;
+use crate::error::{CliError, Failure};
+use crate::types::Type;
+
+/// Between two looks.
+const POLL_EVERY: Duration = Duration::from_millis(200);
+
+/// What is waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// The field at this path has this value.
+    Field {
+        path: String,
+        value: String,
+    },
+    Condition {
+        kind: String,
+        status: String,
+    },
+    Deleted,
+}
+
+impl Goal {
+    pub fn active() -> Self {
+        Self::Field { path: "state".to_owned(), value: "active".to_owned() }
+    }
+
+    fn holds(&self, object: &Value) -> bool {
+        match self {
+            Self::Field { path, value } => {
+                let found = path.split('.').fold(object, |at, part| &at[part]);
+                match found {
+                    Value::Null => false,
+                    Value::String(text) => text == value,
+                    other => value.parse().is_ok_and(|wanted: Value| *other == wanted),
+                }
+            }
+            Self::Condition { kind, status } => {
+                let mut all = object["conditions"].as_array().into_iter().flatten();
+                all.any(|one| text(one, "type") == kind && text(one, "status") == status)
+            }
+            Self::Deleted => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Goal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Field { path, value } => write!(f, "{path}={value}"),
+            Self::Condition { kind, status } => write!(f, "condition={kind}={status}"),
+            Self::Deleted => f.write_str("deleted"),
+        }
+    }
+}
+
+impl FromStr for Goal {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (left, right) = match text.split_once('=') {
+            None if ["deleted", "delete"].contains(&text) => return Ok(Self::Deleted),
+            Some((left, right)) if !left.is_empty() && !right.is_empty() => (left, right),
+            _ => {
+                return Err(
+                    "must be FIELD=VALUE, condition=TYPE, condition=TYPE=STATUS or deleted"
+                        .to_owned(),
+                );
+            }
+        };
+        if left != "condition" {
+            return Ok(Self::Field { path: left.to_owned(), value: right.to_owned() });
+        }
+        let (kind, status) = right.split_once('=').unwrap_or((right, "True"));
+        Ok(Self::Condition { kind: kind.to_owned(), status: status.to_owned() })
+    }
+}
+
+pub async fn run(args: WaitCommandArgs) -> Result<(), CliError> {
+    let api = Api::open(args.server.name())?;
+    let kind = Type::find(&api, &args.kind).await?;
+    let found = match api.resolve(&kind.named(), &args.name).await {
+        Err(error) if error.failure == Failure::NotFound && args.goal == Goal::Deleted => {
+            return Ok(());
+        }
+        other => other?,
+    };
+    until(&api, &kind.plural, &found, &args.goal, args.timeout).await.map(|_| ())
+}
+
+/// Waits, with progress for who is at a terminal. Returns the object as it was seen last; null when
+/// it has gone, as was wanted.
+pub async fn until(
+    api: &Api,
+    plural: &str,
+    object: &Value,
+    goal: &Goal,
+    timeout: Duration,
+) -> Result<Value, CliError> {
+    let title = format!("{} \"{}\"", text(object, "type"), name_of(object));
+    let mut steps = Checklist::on_terminal();
+    steps.begin(&format!("{title}: {goal}"));
+    let result = look_until(api, plural, object, goal, timeout, &mut steps).await;
+    match &result {
+        Ok(_) => steps.done(""),
+        Err(_) => steps.fail(),
+    }
+    result.map_err(|error| error.during(&title))
+}
+
+async fn look_until(
+    api: &Api,
+    plural: &str,
+    object: &Value,
+    goal: &Goal,
+    timeout: Duration,
+    steps: &mut Checklist<std::io::Stderr>,
+) -> Result<Value, CliError> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        let last = match api.get(plural, id(object), "looking at it").await {
+            Ok(now) if goal.holds(&now) => return Ok(now),
+            Ok(now) => describe(&now),
+            // Who may no longer see it is told so instead.
+            Err(error)
+                if *goal == Goal::Deleted
+                    && matches!(error.failure, Failure::NotFound | Failure::Forbidden) =>
+            {
+                return Ok(Value::Null);
+            }
+            Err(error) if error.failure == Failure::Unreachable => error.message,
+            Err(error) => return Err(error),
+        };
+        steps.detail(&last);
+        if Instant::now() >= deadline {
+            let text = format!("not {goal} within {} s; last: {last}", timeout.as_secs());
+            let hint = format!(
+                "wait longer by --timeout; \"drover inspect {plural} {}\" shows all",
+                id(object)
+            );
+            return Err(CliError::new(Failure::Timeout, text).hint(hint));
+        }
+        sleep(POLL_EVERY).await;
+    }
+}
+
+/// State and what stands in the way.
+fn describe(object: &Value) -> String {
+    let state = match text(object, "state") {
+        "" => "it has no state",
+        state => state,
+    };
+    match text(object, "transitioningMessage") {
+        "" => state.to_owned(),
+        message => format!("{state} ({message})"),
+    }
+}
+
+pub fn name_of(object: &Value) -> &str {
+    [text(object, "username"), text(object, "name")]
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .unwrap_or_else(|| id(object))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn goals_are_read_and_hold_of_what_they_say() {
+        let object = json!({
+            "state": "active", "nodeCount": 3, "spec": {"ready": true}, "gone": null,
+            "conditions": [{"type": "Ready", "status": "True"}, {"type": "Full", "status": "False"}],
+        });
+        for (goal, holds) in [
+            ("state=active", true),
+            ("state=removing", false),
+            ("nodeCount=3", true),
+            ("spec.ready=true", true),
+            ("spec.ready.deeper=true", false),
+            ("gone=null", false),
+            ("condition=Ready", true),
+            ("condition=Full", false),
+            ("condition=Full=False", true),
+            ("deleted", false),
+        ] {
+            assert_eq!(goal.parse::<Goal>().unwrap().holds(&object), holds, "{goal}");
+            assert!(!goal.parse::<Goal>().unwrap().holds(&json!("text")), "{goal}");
+        }
+        for wrong in ["", "active", "=x", "state="] {
+            assert!(wrong.parse::<Goal>().is_err(), "{wrong}");
+        }
+        let goal: Goal = "condition=Ready".parse().unwrap();
+        assert_eq!(goal.to_string().parse::<Goal>().unwrap(), goal);
+    }
+}

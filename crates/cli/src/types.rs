@@ -1,0 +1,123 @@
+//! The types of `/v3` as the server describes them, so that commands work with all of them.
+
+use serde_json::{Map, Value};
+
+use crate::api::{self, Api, Named};
+use crate::error::{CliError, Failure};
+
+/// Types that are named to who mistyped one.
+const SUGGESTIONS_MAX: usize = 6;
+/// Letters at the beginning that make two types alike.
+const ALIKE_LETTERS: usize = 3;
+
+/// A type with a collection.
+#[derive(Clone, Debug)]
+pub struct Type {
+    /// As it stands in `type` of an object.
+    pub id: String,
+    pub plural: String,
+    /// Schema of each field.
+    pub fields: Map<String, Value>,
+}
+
+impl Type {
+    /// The type with this id or plural, in any case.
+    pub async fn find(api: &Api, name: &str) -> Result<Self, CliError> {
+        let path = format!("/v3/schemas/{}", api::encode(name));
+        let what = format!("type \"{name}\"");
+        let schema = match api.call(http::Method::GET, &path, None, &what).await {
+            Ok(schema) => schema,
+            Err(error) if error.failure == Failure::NotFound => {
+                let schemas = api.list("schemas", &[]).await?;
+                return Err(unknown(name, &schemas));
+            }
+            Err(error) => return Err(error),
+        };
+        Self::of_schema(&schema).ok_or_else(|| {
+            CliError::new(Failure::NotFound, format!("type \"{name}\" has no objects of its own"))
+                .hint("it is part of other types; name one of those")
+        })
+    }
+
+    /// None for types that are only parts of others.
+    pub fn of_schema(schema: &Value) -> Option<Self> {
+        let collection = schema["links"]["collection"].as_str()?;
+        let plural = api::path_of(collection).trim_end_matches('/').rsplit('/').next()?.to_owned();
+        let fields = schema["resourceFields"].as_object()?.clone();
+        Some(Self { id: schema["id"].as_str()?.to_owned(), plural, fields })
+    }
+
+    /// The field that people call the name.
+    pub fn name_field(&self) -> &'static str {
+        if self.fields.contains_key("username") { "username" } else { "name" }
+    }
+
+    pub fn named(&self) -> Named<'_> {
+        let name_field = self.name_field();
+        Named { singular: &self.id, plural: &self.plural, name_field, inside: None }
+    }
+
+    /// The type whose id a field holds.
+    pub fn reference(&self, field: &str) -> Option<&str> {
+        self.fields.get(field)?["type"].as_str()?.strip_prefix("reference[")?.strip_suffix(']')
+    }
+
+    /// What may be done with a field: `create`, `update`, `writeOnly`.
+    pub fn allows(&self, field: &str, what: &str) -> bool {
+        self.fields.get(field).is_some_and(|schema| schema[what] == true)
+    }
+}
+
+fn unknown(name: &str, schemas: &[Value]) -> CliError {
+    let wanted = name.to_lowercase();
+    let start: String = wanted.chars().take(ALIKE_LETTERS).collect();
+    let alike = |id: &&str| {
+        let id = id.to_lowercase();
+        id.contains(&wanted) || wanted.contains(&id) || id.starts_with(&start)
+    };
+    let with_objects = schemas.iter().filter(|schema| schema["links"]["collection"].is_string());
+    let ids: Vec<&str> = with_objects.filter_map(|schema| schema["id"].as_str()).collect();
+    let mut shown: Vec<&str> = ids.iter().copied().filter(alike).take(SUGGESTIONS_MAX).collect();
+    if shown.is_empty() {
+        shown = ids;
+    }
+    CliError::new(Failure::NotFound, format!("the server has no type \"{name}\""))
+        .hint(format!("try one of: {}", shown.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_type_is_what_its_schema_says() {
+        let schema = json!({
+            "id": "project", "pluralName": "projects",
+            "links": {"collection": "https://host/v3/projects"},
+            "resourceFields": {
+                "name": {"type": "string", "create": true, "update": true},
+                "clusterId": {"type": "reference[cluster]", "create": true, "update": false},
+            },
+        });
+        let kind = Type::of_schema(&schema).unwrap();
+        assert_eq!((kind.plural.as_str(), kind.name_field()), ("projects", "name"));
+        assert_eq!(kind.reference("clusterId"), Some("cluster"));
+        assert_eq!(kind.reference("name"), None);
+        assert!(kind.allows("name", "update") && !kind.allows("clusterId", "update"));
+        for odd in [json!({"id": "part", "links": {}}), json!(7), json!([]), json!(null)] {
+            assert!(Type::of_schema(&odd).is_none(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn who_mistypes_a_type_is_told_like_ones() {
+        let schema = |id: &str| json!({"id": id, "links": {"collection": "x"}});
+        let part = json!({"id": "clusterSpec", "links": {}});
+        let schemas = [schema("cluster"), schema("clusterAlert"), schema("user"), part];
+        let hint = |name: &str| unknown(name, &schemas).hint.unwrap();
+        assert_eq!(hint("clutser"), "try one of: cluster, clusterAlert");
+        assert_eq!(hint("xyz"), "try one of: cluster, clusterAlert, user");
+    }
+}
