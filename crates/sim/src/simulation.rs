@@ -125,6 +125,9 @@ pub async fn start(
     let registry = server.registry().clone();
     let world = Arc::new(World { kinds: Kinds::of(&registry)?, registry });
     nodes::ensure(&world, setting.nodes).await.context("cannot make the nodes")?;
+    if setting.controllers == Controllers::Inside {
+        nodes::release(&world, setting.nodes).await.context("cannot make the nodes ready")?;
+    }
     if setting.pods > 0 {
         load(&world, setting.pods).await.context("cannot make the pods to start with")?;
     }

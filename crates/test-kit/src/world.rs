@@ -10,10 +10,8 @@ use feature_clusters::{AgentRegistrar, Connections, DownstreamClients};
 use feature_identity::Directory;
 use feature_kit::{AccessResolver, Clients, Feature, ManagementContext, Membership, runtime};
 use feature_settings::SettingsConfig;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, PostParams};
-use kube::runtime::wait::{await_condition, conditions};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client};
 use parking_lot::Mutex;
 use server::admission::FeatureRules;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -86,6 +84,9 @@ impl World {
             feature_access::feature(&context, &graph),
             feature_clusters::feature(&context, &connections),
             feature_projects::feature(&context),
+            feature_downstream::feature(&context),
+            feature_workloads::feature(&context),
+            feature_records::feature(),
         ];
         let registrar = AgentRegistrar::new(&context, connections.clone());
         api.registry.set_plugins(vec![Arc::new(FeatureRules::new(&features))]);
@@ -261,13 +262,7 @@ async fn apply_agent_namespace(downstream: &KubeApi) {
 
 /// Creates the definitions of all kinds and waits until they are served.
 async fn define(client: &Client, features: &[Feature]) {
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    for crd in features.iter().flat_map(|feature| &feature.crds) {
-        controller::ensure::created(&definitions, crd).await.unwrap();
-    }
-    for crd in features.iter().flat_map(|feature| &feature.crds) {
-        let name = crd.name_any();
-        let served = await_condition(definitions.clone(), &name, conditions::is_crd_established());
-        tokio::time::timeout(PATIENCE, served).await.expect("established in time").unwrap();
-    }
+    let definitions: Vec<_> = features.iter().flat_map(Feature::crds).collect();
+    let installed = server::definitions::install(client, &definitions);
+    tokio::time::timeout(PATIENCE, installed).await.expect("served in time").unwrap();
 }

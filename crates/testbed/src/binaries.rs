@@ -30,6 +30,8 @@ pub enum Program {
     GoClient,
     /// What programs with the Python client do.
     PythonClient,
+    /// What programs with the Python client of the management API do.
+    RancherClient,
     /// Holds namespaces.
     Pause,
     /// The container runtime.
@@ -61,6 +63,7 @@ impl Program {
             Self::Helm => "helm",
             Self::GoClient => "go-client",
             Self::PythonClient => "python-client",
+            Self::RancherClient => "rancher-client",
             Self::Pause => "pause",
             Self::Containerd => "containerd",
             Self::Ctr => "ctr",

@@ -242,18 +242,20 @@ async fn note_revision(
     if newest.revision != revision {
         let sets = &world.kinds.replica_sets;
         let target = Target { resource: sets, namespace: &place.0, name: &newest.name };
-        annotate_revision(world, &target, revision).await?;
+        annotate_revision(world, &target, Operation::Update, revision).await?;
     }
     if deployment.annotation(REVISION) == Some(revision.to_string().as_str()) {
         return Ok(());
     }
     let target = Target { resource: &world.kinds.deployments, namespace: &place.0, name: &place.1 };
-    annotate_revision(world, &target, revision).await
+    // With its status, which counts no generation.
+    annotate_revision(world, &target, Operation::UpdateStatus, revision).await
 }
 
 async fn annotate_revision(
     world: &World,
     target: &Target<'_>,
+    operation: Operation,
     revision: i64,
 ) -> Result<(), Status> {
     let change = |old: &Value| {
@@ -265,7 +267,7 @@ async fn annotate_revision(
         Ok(new)
     };
     let options = World::options(COMPONENT);
-    tolerate(world.registry.modify(target, Operation::Update, &options, &change).await)
+    tolerate(world.registry.modify(target, operation, &options, &change).await)
 }
 
 async fn scale(

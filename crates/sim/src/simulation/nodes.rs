@@ -14,6 +14,8 @@ const LEASES: &str = "kube-node-lease";
 /// A node is taken for lost when its lease is older than this; three missed renewals.
 const LEASE_SECONDS: i64 = 120;
 const KUBELET: &str = "system:node";
+/// What admission marks new nodes with.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 pub fn name(index: u32) -> String {
     format!("node-{}", index + 1)
@@ -106,6 +108,24 @@ pub async fn ensure(world: &World, count: u32) -> Result<(), Status> {
         }
     }
     heartbeat(world, count).await
+}
+
+/// Takes off the mark that new nodes are not ready, as a controller does once it has seen that they are.
+pub async fn release(world: &World, count: u32) -> Result<(), Status> {
+    let options = World::options("kube-controller-manager");
+    let change = |old: &Value| {
+        let mut new = old.clone();
+        if let Some(taints) = new["spec"].get_mut("taints").and_then(Value::as_array_mut) {
+            taints.retain(|taint| taint["key"] != NOT_READY);
+        }
+        Ok(new)
+    };
+    for index in 0..count {
+        let name = name(index);
+        let target = Target { resource: &world.kinds.nodes, namespace: "", name: &name };
+        tolerate(world.registry.modify(&target, Operation::Update, &options, &change).await)?;
+    }
+    Ok(())
 }
 
 /// Renews the lease of every node that is still there. Each write replaces the one before, so the

@@ -2,9 +2,12 @@
 //
 //	go-client schema             writes the table of crates/kubernetes-protobuf
 //	go-client transcode          reads JSON objects, a line each; writes what Go makes of them
+//	go-client gnostic-table      writes the table of the OpenAPI documents there
+//	go-client gnostic            reads an OpenAPI document in JSON; writes it in protobuf
 //	go-client exercise FILE      uses the cluster of a kubeconfig, in protobuf only
 //	go-client informers FILE     follows it with dynamic and metadata informers
 //	go-client manager FILE       runs controllers of controller-runtime on it
+//	go-client openapi FILE       reads what it publishes about its types, in both forms
 package main
 
 import (
@@ -25,14 +28,20 @@ func main() {
 		writeSchema()
 	case len(arguments) == 1 && arguments[0] == "transcode":
 		transcode()
+	case len(arguments) == 1 && arguments[0] == "gnostic-table":
+		writeGnosticTable()
+	case len(arguments) == 1 && arguments[0] == "gnostic":
+		gnostic()
 	case len(arguments) == 2 && arguments[0] == "exercise":
 		exercise(arguments[1])
 	case len(arguments) == 2 && arguments[0] == "informers":
 		follow(arguments[1])
 	case len(arguments) == 2 && arguments[0] == "manager":
 		manage(arguments[1])
+	case len(arguments) == 2 && arguments[0] == "openapi":
+		readOpenAPI(arguments[1])
 	default:
-		fail("usage: go-client schema | transcode | (exercise | informers | manager) KUBECONFIG")
+		fail("usage: go-client schema | transcode | gnostic-table | gnostic | (exercise | informers | manager | openapi) KUBECONFIG")
 	}
 }
 

@@ -1,0 +1,13 @@
+//! What is inside clusters, through `/v3/clusters/<id>/…` and `/v3/projects/<id>/…`: what owners, members,
+//! readers and people without a role see and do, with a cluster's own API server and RBAC.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "downstream/cluster_types.rs"]
+mod cluster_types;
+#[path = "downstream/people.rs"]
+mod people;
+#[path = "downstream/project_types.rs"]
+mod project_types;
+#[path = "downstream/workloads.rs"]
+mod workloads;

@@ -1,0 +1,371 @@
+//! What is in the namespaces of a project.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::{Value, json};
+
+use super::people::{CLUSTER, GUEST, MEMBER, NOBODY, OWNER, People, READER};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_project_has_what_is_in_its_namespaces_and_nothing_else() {
+    let people = People::start().await;
+    let (one, two) = (people.project("one").await, people.project("two").await);
+    for (namespace, project) in [("a1", &one), ("a2", &one), ("b1", &two)] {
+        people.namespace(namespace, project).await;
+        let path = format!("/v3/projects/{project}/configMaps");
+        let body = json!({"name": "app.conf", "namespaceId": namespace, "data": {"k": "v"}});
+        let made = people.must(201, "POST", &path, &body).await;
+        assert_eq!(made["id"], format!("{namespace}:app.conf"));
+        assert_eq!(
+            (&made["projectId"], &made["data"], &made["namespaceId"]),
+            (&json!(project), &body["data"], &json!(namespace))
+        );
+    }
+    let at = |project: &str, rest: &str| format!("/v3/projects/{project}/configmaps{rest}");
+    let is = |ids: Vec<String>, wanted: &[&str]| {
+        let ids: Vec<_> = ids.into_iter().filter(|id| id.ends_with(":app.conf")).collect();
+        assert_eq!(ids, wanted);
+    };
+    is(people.ids(OWNER, &at(&one, "")).await, &["a1:app.conf", "a2:app.conf"]);
+    is(people.ids(OWNER, &at(&one, "?namespaceId=a2")).await, &["a2:app.conf"]);
+    is(people.ids(OWNER, &at(&one, "?namespaceId=b1")).await, &[]);
+    is(people.ids(READER, &at(&two, "")).await, &["b1:app.conf"]);
+    // Beside the project: not there by id, and nothing can be put there.
+    let elsewhere = at(&one, "/b1:app.conf");
+    for method in ["GET", "PUT", "DELETE"] {
+        people.must(404, method, &elsewhere, &json!({"data": {}})).await;
+    }
+    for namespace in ["b1", "default", "none"] {
+        let body = json!({"name": "x", "namespaceId": namespace, "projectId": two});
+        let answer = people.must(422, "POST", &at(&one, ""), &body).await;
+        assert_eq!(
+            (&answer["code"], &answer["fieldName"]),
+            (&json!("InvalidReference"), &json!("namespaceId"))
+        );
+    }
+    let own = at(&one, "/a1:app.conf");
+    let body = json!({"data": {"k": "w"}, "labels": {"x": "y"}});
+    let changed = people.must(200, "PUT", &own, &body).await;
+    assert_eq!((&changed["data"], &changed["labels"]["x"]), (&body["data"], &json!("y")));
+    people.must_as(READER, 200, "GET", &own, &Value::Null).await;
+    people.must_as(READER, 403, "PUT", &own, &body).await;
+    for who in [MEMBER, NOBODY] {
+        people.must_as(who, 403, "GET", &at(&one, ""), &Value::Null).await;
+        people.must_as(who, 403, "GET", &own, &Value::Null).await;
+    }
+    // What the view adds is not in the cluster.
+    let stored: Value = people
+        .downstream
+        .admin()
+        .request(
+            http::Request::get("/api/v1/namespaces/a1/configmaps/app.conf").body(vec![]).unwrap(),
+        )
+        .await
+        .unwrap();
+    assert_eq!((&stored["data"]["k"], stored.get("projectId")), (&json!("w"), None));
+
+    // A namespace takes what is in it along.
+    let action = format!("/v3/clusters/{CLUSTER}/namespaces/a2?action=move");
+    people.must(204, "POST", &action, &json!({"projectId": two})).await;
+    is(people.ids(OWNER, &at(&one, "")).await, &["a1:app.conf"]);
+    is(people.ids(OWNER, &at(&two, "")).await, &["a2:app.conf", "b1:app.conf"]);
+    people.must(404, "GET", &at(&one, "/a2:app.conf"), &Value::Null).await;
+    people.must(200, "GET", &at(&two, "/a2:app.conf"), &Value::Null).await;
+    people.must(204, "DELETE", &own, &Value::Null).await;
+    people.must(404, "GET", &own, &Value::Null).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_see_some_namespaces_sees_what_is_in_those() {
+    let people = People::start().await;
+    let project = people.project("one").await;
+    let path = format!("/v3/projects/{project}/configMaps");
+    // More than are read one by one.
+    for at in 0..20 {
+        let namespace = format!("n{at:02}");
+        people.namespace(&namespace, &project).await;
+        people.must(201, "POST", &path, &json!({"name": "m", "namespaceId": namespace})).await;
+    }
+    let mine = |ids: Vec<String>| ids.into_iter().filter(|id| id.ends_with(":m")).count();
+    assert_eq!(mine(people.ids(OWNER, &path).await), 20);
+    assert_eq!(people.ids(GUEST, &path).await, Vec::<String>::new());
+    let names: Vec<String> = (0..18).map(|at| format!("n{at:02}")).collect();
+    let admin = people.downstream.admin();
+    let subject = json!([{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": GUEST}]);
+    let role = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "guest"});
+    let make = async |kind: &str, namespace: Option<&str>, body: Value| {
+        let gvk = kube::core::GroupVersionKind::gvk("rbac.authorization.k8s.io", "v1", kind);
+        let resource = kube::api::ApiResource::from_gvk(&gvk);
+        let api: Api<kube::api::DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(admin.clone(), namespace, &resource),
+            None => Api::all_with(admin.clone(), &resource),
+        };
+        let mut body = body;
+        body["metadata"] = json!({"name": "guest"});
+        body["apiVersion"] = "rbac.authorization.k8s.io/v1".into();
+        body["kind"] = kind.into();
+        let object = serde_json::from_value(body).unwrap();
+        api.create(&PostParams::default(), &object).await.unwrap();
+    };
+    let rules = json!([{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"], "resourceNames": names}]);
+    make("ClusterRole", None, json!({"rules": rules})).await;
+    make("ClusterRoleBinding", None, json!({"roleRef": role("ClusterRole"), "subjects": subject}))
+        .await;
+    let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]);
+    // One of them has a role in a namespace that they may not see.
+    for namespace in ["n01", "n17", "n19"] {
+        make("Role", Some(namespace), json!({"rules": rules})).await;
+        make("RoleBinding", Some(namespace), json!({"roleRef": role("Role"), "subjects": subject}))
+            .await;
+    }
+    let seen = test_kit::eventually("the guest's rights", async || {
+        let ids = people.ids(GUEST, &path).await;
+        let ids: Vec<String> = ids.into_iter().filter(|id| id.ends_with(":m")).collect();
+        if ids.is_empty() { Err(ids) } else { Ok(ids) }
+    })
+    .await;
+    assert_eq!(seen, ["n01:m", "n17:m"]);
+    people.must_as(GUEST, 404, "GET", &format!("{path}/n19:m"), &Value::Null).await;
+    people.must_as(GUEST, 403, "GET", &format!("{path}/n02:m"), &Value::Null).await;
+}
+
+/// A certificate and its key, without the blanks at the ends that input loses.
+fn certificate() -> (String, String) {
+    let now = std::time::SystemTime::now();
+    let authority = pki::CertificateAuthority::generate("authority", now).unwrap();
+    let issued = authority.issue_serving("web.example", &["web.example".to_owned()], now).unwrap();
+    (issued.certificate_pem.trim().to_owned(), issued.key_pem.trim().to_owned())
+}
+
+/// Whether the answer has all that was sent, but for fields that are never shown.
+fn holds(answer: &Value, sent: &Value, secret: &[&str]) {
+    for (field, value) in sent.as_object().unwrap() {
+        if secret.contains(&field.as_str()) {
+            assert!(answer.get(field).is_none(), "{field}: {answer}");
+        } else {
+            assert!(includes(&answer[field], value), "{field}: {value} in {answer}");
+        }
+    }
+}
+
+/// Nested types come with their defaults.
+fn includes(answer: &Value, sent: &Value) -> bool {
+    match (answer, sent) {
+        (Value::Object(answer), Value::Object(sent)) => sent
+            .iter()
+            .all(|(key, value)| answer.get(key).is_some_and(|found| includes(found, value))),
+        (Value::Array(answer), Value::Array(sent)) => {
+            answer.len() == sent.len() && answer.iter().zip(sent).all(|(a, s)| includes(a, s))
+        }
+        _ => answer == sent,
+    }
+}
+
+async fn stored(people: &People, path: &str) -> Value {
+    let request = http::Request::get(path).body(Vec::new()).unwrap();
+    people.downstream.admin().request(request).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "the steps of one story, in their order")]
+async fn services_ingresses_claims_and_autoscalers_go_in_and_come_out_the_same() {
+    let people = People::start().await;
+    let project = people.project("one").await;
+    people.namespace("apps", &project).await;
+    let at = |plural: &str| format!("/v3/projects/{project}/{plural}");
+    let make = async |plural: &str, mut body: Value| {
+        body["namespaceId"] = "apps".into();
+        let made = people.must(201, "POST", &at(plural), &body).await;
+        holds(&made, &body, &[]);
+        let own = at(&format!("{plural}/apps:{}", body["name"].as_str().unwrap()));
+        holds(&people.must(200, "GET", &own, &Value::Null).await, &body, &[]);
+        made
+    };
+    make(
+        "services",
+        json!({
+            "name": "web", "kind": "NodePort", "selector": {"app": "web"}, "description": "the web",
+            "ports": [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}],
+        }),
+    )
+    .await;
+    make("dnsRecords", json!({"name": "pods", "selector": {"app": "web"}})).await;
+    make("dnsRecords", json!({"name": "outside", "hostname": "db.example.org"})).await;
+    let spec = stored(&people, "/api/v1/namespaces/apps/services/outside").await;
+    assert_eq!(spec["spec"]["type"], "ExternalName");
+    let spec = stored(&people, "/api/v1/namespaces/apps/services/pods").await;
+    assert_eq!(
+        (&spec["spec"]["clusterIP"], &spec["spec"]["type"]),
+        (&json!("None"), &json!("ClusterIP"))
+    );
+    for (body, code) in [
+        (json!({"name": "none"}), "MissingRequired"),
+        (json!({"name": "both", "hostname": "a.b", "selector": {"a": "b"}}), "InvalidOption"),
+        (json!({"name": "ip", "ipAddresses": ["192.0.2.1"]}), "InvalidOption"),
+        (json!({"name": "work", "targetWorkloadIds": ["deployment:apps:web"]}), "InvalidOption"),
+    ] {
+        let mut body = body;
+        body["namespaceId"] = "apps".into();
+        let answer = people.must(422, "POST", &at("dnsrecords"), &body).await;
+        assert_eq!(answer["code"], code, "{answer}");
+    }
+    let changed = json!({"selector": {"app": "web"}});
+    people.must(422, "PUT", &at("dnsrecords/apps:outside"), &changed).await;
+
+    make(
+        "persistentVolumeClaims",
+        json!({
+            "name": "data", "accessModes": ["ReadWriteOnce"], "storageClassId": "fast",
+            "resources": {"requests": {"storage": "1Gi"}},
+        }),
+    )
+    .await;
+    let claims = people.must(200, "GET", &at("persistentvolumeclaims"), &Value::Null).await;
+    assert_eq!(claims["data"][0]["state"], "pending", "{claims}");
+
+    let made = make("ingresses", json!({
+        "name": "web.example", "ingressClassName": "main",
+        "rules": [{"host": "web.example", "paths": [
+            {"path": "/", "pathType": "Prefix", "serviceId": "apps:web", "targetPort": 80},
+            {"path": "/named", "pathType": "Exact", "serviceId": "apps:web", "targetPort": "http"},
+        ]}],
+        "defaultBackend": {"serviceId": "apps:web", "targetPort": 80},
+        "tls": [{"certificateId": "apps:tls", "hosts": ["web.example"]}],
+    })).await;
+    assert_eq!((&made["state"], &made["transitioning"]), (&json!("initializing"), &json!("yes")));
+    let one = json!({"rules": [{"host": "x.example", "paths": [{"path": "/x", "serviceId": "apps:web", "targetPort": 80}]}]});
+    let changed = people.must(200, "PUT", &at("ingresses/apps:web.example"), &one).await;
+    assert_eq!(changed["rules"][0]["paths"][0]["pathType"], "ImplementationSpecific");
+    assert_eq!(changed["tls"][0]["certificateId"], "apps:tls", "left alone: {changed}");
+    for (rules, code) in [
+        (json!([{"paths": [{"serviceId": "other:web", "targetPort": 80}]}]), "InvalidReference"),
+        (
+            json!([{"paths": [{"workloadIds": ["deployment:apps:web"], "targetPort": 80}]}]),
+            "InvalidOption",
+        ),
+    ] {
+        let answer = people
+            .must(422, "PUT", &at("ingresses/apps:web.example"), &json!({"rules": rules}))
+            .await;
+        assert_eq!(answer["code"], code, "{answer}");
+    }
+
+    make("horizontalPodAutoscalers", json!({
+        "name": "web", "workloadId": "deployment:apps:web", "minReplicas": 2, "maxReplicas": 5,
+        "metrics": [
+            {"type": "Resource", "name": "cpu", "target": {"type": "Utilization", "utilization": 60}},
+            {"type": "Pods", "name": "requests", "selector": {"matchLabels": {"a": "b"}},
+             "target": {"type": "AverageValue", "averageValue": "10"}},
+            {"type": "Object", "name": "load", "describedObject": {"kind": "Service", "name": "web", "apiVersion": "v1"},
+             "target": {"type": "Value", "value": "3"}},
+        ],
+        "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}},
+    })).await;
+    let wrong = json!({"name": "x", "namespaceId": "apps", "workloadId": "deployment:other:web", "maxReplicas": 2});
+    let answer = people.must(422, "POST", &at("horizontalpodautoscalers"), &wrong).await;
+    assert_eq!(
+        (&answer["code"], &answer["fieldName"]),
+        (&json!("InvalidReference"), &json!("workloadId"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "the steps of one story, in their order")]
+async fn secrets_of_a_namespace_are_shown_by_their_kind_without_what_is_secret() {
+    let people = People::start().await;
+    let project = people.project("one").await;
+    people.namespace("apps", &project).await;
+    let (certificate, key) = certificate();
+    let at = |plural: &str| format!("/v3/projects/{project}/{plural}");
+    let bodies = [
+        (
+            "namespacedBasicAuths",
+            json!({"name": "basic", "username": "ann", "password": "p w"}),
+            vec!["password"],
+        ),
+        ("namespacedSshAuths", json!({"name": "ssh", "privateKey": "KEY"}), vec!["privateKey"]),
+        (
+            "namespacedCertificates",
+            json!({"name": "tls", "certs": certificate, "key": key}),
+            vec!["key"],
+        ),
+        (
+            "namespacedDockerCredentials",
+            json!({"name": "docker", "registries": {"r.example": {"username": "ann", "email": "a@b"}}}),
+            vec![],
+        ),
+        (
+            "namespacedSecrets",
+            json!({"name": "plain", "data": {"k": "dg=="}, "description": "d"}),
+            vec![],
+        ),
+    ];
+    for (plural, mut body, secret) in bodies {
+        body["namespaceId"] = "apps".into();
+        let made = people.must(201, "POST", &at(plural), &body).await;
+        holds(&made, &body, &secret);
+        let id = made["id"].as_str().unwrap().to_owned();
+        assert_eq!(made["baseType"], "namespacedSecret");
+        let own = at(&format!("{plural}/{id}"));
+        holds(&people.must_as(READER, 200, "GET", &own, &Value::Null).await, &body, &secret);
+        let list = people.ids(OWNER, &at(plural)).await;
+        match plural {
+            "namespacedSecrets" => assert!(list.len() >= 5, "{list:?}"),
+            _ => assert_eq!(list, std::slice::from_ref(&id)),
+        }
+        if plural != "namespacedSecrets" {
+            // One of another kind is not there, whatever its name.
+            let other = if plural == "namespacedSshAuths" {
+                "namespacedBasicAuths"
+            } else {
+                "namespacedSshAuths"
+            };
+            for method in ["GET", "PUT", "DELETE"] {
+                people.must(404, method, &at(&format!("{other}/{id}")), &json!({})).await;
+            }
+        }
+    }
+    let text = async |name: &str, key: &str| {
+        let secret = stored(&people, &format!("/api/v1/namespaces/apps/secrets/{name}")).await;
+        let bytes = secret["data"][key].as_str().unwrap_or_else(|| panic!("{secret}"));
+        String::from_utf8(STANDARD.decode(bytes).unwrap()).unwrap()
+    };
+    assert_eq!(text("basic", "password").await, "p w");
+    assert_eq!(text("ssh", "ssh-privatekey").await, "KEY\n");
+    people
+        .must(200, "PUT", &at("namespacedbasicauths/apps:basic"), &json!({"username": "bob"}))
+        .await;
+    assert_eq!(
+        (text("basic", "username").await, text("basic", "password").await),
+        ("bob".into(), "p w".into())
+    );
+
+    let docker = at("namespaceddockercredentials/apps:docker");
+    let with = |entry: Value| json!({"registries": {"r.example": entry}});
+    people.must(200, "PUT", &docker, &with(json!({"username": "ann", "password": "secret"}))).await;
+    people.must(200, "PUT", &docker, &with(json!({"username": "ann"}))).await;
+    let config: Value = serde_json::from_str(&text("docker", ".dockerconfigjson").await).unwrap();
+    let entry = &config["auths"]["r.example"];
+    assert_eq!(
+        (&entry["password"], &entry["auth"]),
+        (&json!("secret"), &json!("YW5uOnNlY3JldA=="))
+    );
+    people.must(200, "PUT", &docker, &with(json!({"username": "bob"}))).await;
+    let config: Value = serde_json::from_str(&text("docker", ".dockerconfigjson").await).unwrap();
+    assert_eq!(
+        config["auths"]["r.example"],
+        json!({"username": "bob"}),
+        "no password of somebody else"
+    );
+
+    let shown = people.must(200, "GET", &at("namespacedcertificates/apps:tls"), &Value::Null).await;
+    assert_eq!((&shown["version"], &shown["algorithm"]), (&json!("3"), &json!("ECDSA")), "{shown}");
+    assert!(shown["subjectAlternativeNames"].to_string().contains("web.example"), "{shown}");
+    assert!(shown["expiresAt"].as_str().unwrap().ends_with('Z'));
+    let kinds = people.must(200, "GET", &at("namespacedsecrets"), &Value::Null).await;
+    let kinds: Vec<_> =
+        kinds["data"].as_array().unwrap().iter().map(|s| s["kind"].clone()).collect();
+    assert!(kinds.contains(&json!("sshAuth")) && kinds.contains(&json!("Opaque")), "{kinds:?}");
+}

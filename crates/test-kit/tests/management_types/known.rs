@@ -1,0 +1,244 @@
+//! Where served schemas differ from the reference, and why.
+
+use std::collections::BTreeMap;
+
+/// Types without a collection: clients use `template` and `templateVersion`, and `ldapConfig` only occurs
+/// inside others. Whether their schemas are shown makes no difference.
+pub const NOT_OFFERED: [&str; 3] = ["catalogTemplate", "catalogTemplateVersion", "ldapConfig"];
+
+/// Reasons, and what each is the reason of: keys, with `*` for any text.
+pub type Reasons = &'static [(&'static str, &'static [&'static str])];
+
+/// Of the types under `/v3`.
+pub const MANAGEMENT: Reasons = &[
+    ("not offered", &NOT_OFFERED),
+    ("owners are bookkeeping and not shown", &["*.ownerReferences"]),
+    (
+        "actions are offered when what they do is there",
+        &[
+            "activeDirectoryConfig?disable",
+            "activeDirectoryConfig?testAndApply",
+            "adfsConfig?disable",
+            "adfsConfig?testAndEnable",
+            "azureADConfig?configureTest",
+            "azureADConfig?disable",
+            "azureADConfig?testAndApply",
+            "catalog??refresh",
+            "catalog?refresh",
+            "cluster?backupEtcd",
+            "cluster?disableMonitoring",
+            "cluster?editMonitoring",
+            "cluster?enableMonitoring",
+            "cluster?exportYaml",
+            "cluster?importYaml",
+            "cluster?restoreFromEtcdBackup",
+            "cluster?rotateCertificates",
+            "cluster?runSecurityScan",
+            "cluster?saveAsTemplate",
+            "cluster?viewMonitoring",
+            "clusterAlertRule?activate",
+            "clusterAlertRule?deactivate",
+            "clusterAlertRule?mute",
+            "clusterAlertRule?unmute",
+            "clusterCatalog??refresh",
+            "clusterCatalog?refresh",
+            "clusterLogging??dryRun",
+            "clusterLogging??test",
+            "clusterMonitorGraph??query",
+            "clusterTemplateRevision??listquestions",
+            "clusterTemplateRevision?disable",
+            "clusterTemplateRevision?enable",
+            "freeIpaConfig?disable",
+            "freeIpaConfig?testAndApply",
+            "githubConfig?configureTest",
+            "githubConfig?disable",
+            "githubConfig?testAndApply",
+            "globalDns?addProjects",
+            "globalDns?removeProjects",
+            "googleOauthConfig?configureTest",
+            "googleOauthConfig?disable",
+            "googleOauthConfig?testAndApply",
+            "keyCloakConfig?disable",
+            "keyCloakConfig?testAndEnable",
+            "kontainerDriver??refresh",
+            "kontainerDriver?activate",
+            "kontainerDriver?deactivate",
+            "monitorMetric??listclustermetricname",
+            "monitorMetric??listprojectmetricname",
+            "monitorMetric??querycluster",
+            "monitorMetric??queryproject",
+            "multiClusterApp?addProjects",
+            "multiClusterApp?removeProjects",
+            "multiClusterApp?rollback",
+            "node?cordon",
+            "node?drain",
+            "node?stopDrain",
+            "node?uncordon",
+            "nodeDriver?activate",
+            "nodeDriver?deactivate",
+            "notifier??send",
+            "notifier?send",
+            "oktaConfig?disable",
+            "oktaConfig?testAndEnable",
+            "openLdapConfig?disable",
+            "openLdapConfig?testAndApply",
+            "pingConfig?disable",
+            "pingConfig?testAndEnable",
+            "project?disableMonitoring",
+            "project?editMonitoring",
+            "project?enableMonitoring",
+            "project?exportYaml",
+            "project?setpodsecuritypolicytemplate",
+            "project?viewMonitoring",
+            "projectAlertRule?activate",
+            "projectAlertRule?deactivate",
+            "projectAlertRule?mute",
+            "projectAlertRule?unmute",
+            "projectCatalog??refresh",
+            "projectCatalog?refresh",
+            "projectLogging??dryRun",
+            "projectLogging??test",
+            "projectMonitorGraph??query",
+            "shibbolethConfig?disable",
+            "shibbolethConfig?testAndEnable",
+            "user??refreshauthprovideraccess",
+            "user?refreshauthprovideraccess",
+        ],
+    ),
+    (
+        "only actions that are not offered use them",
+        &[
+            "activeDirectoryTestAndApplyInput",
+            "azureADConfigApplyInput",
+            "azureADConfigTestOutput",
+            "catalogRefresh",
+            "clusterMetricNamesInput",
+            "clusterTemplateQuestionsOutput",
+            "clusterTestInput",
+            "exportOutput",
+            "freeIpaTestAndApplyInput",
+            "githubConfigApplyInput",
+            "githubConfigTestOutput",
+            "googleOauthConfigApplyInput",
+            "googleOauthConfigTestOutput",
+            "importClusterYamlInput",
+            "importYamlOutput",
+            "metricNamesOutput",
+            "monitoringInput",
+            "monitoringOutput",
+            "multiClusterAppRollbackInput",
+            "notification",
+            "openLdapTestAndApplyInput",
+            "projectMetricNamesInput",
+            "projectTestInput",
+            "queryClusterGraph",
+            "queryClusterGraphOutput",
+            "queryClusterMetricInput",
+            "queryGraphInput",
+            "queryMetricOutput",
+            "queryProjectGraph",
+            "queryProjectGraphOutput",
+            "queryProjectMetricInput",
+            "restoreFromEtcdBackupInput",
+            "rotateCertificateInput",
+            "rotateCertificateOutput",
+            "samlConfigTestInput",
+            "samlConfigTestOutput",
+            "saveAsTemplateInput",
+            "saveAsTemplateOutput",
+            "setPodSecurityPolicyTemplateInput",
+            "updateGlobalDNSTargetsInput",
+            "updateMultiClusterAppTargetsInput",
+        ],
+    ),
+    ("the list is off, as in the reference's notes", &["templateContent"]),
+    (
+        "nodes follow their cluster: nobody makes or changes one here",
+        &["node", "node.annotations", "node.labels"],
+    ),
+    (
+        "a token is not changed, and what the server says of it is not for clients to send",
+        &[
+            "token",
+            "token.authProvider",
+            "token.current",
+            "token.description",
+            "token.enabled",
+            "token.expired",
+            "token.expiresAt",
+            "token.groupPrincipals",
+            "token.isDerived",
+            "token.lastUpdateTime",
+            "token.providerInfo",
+            "token.token",
+            "token.ttl",
+            "token.userId",
+            "token.userPrincipal",
+        ],
+    ),
+    (
+        "of type password, so that blanks around them are kept and they are never shown",
+        &[
+            "changePasswordInput.currentPassword",
+            "changePasswordInput.newPassword",
+            "setPasswordInput.newPassword",
+            "user.password",
+        ],
+    ),
+    (
+        "the name of the object, which is fixed when it is made",
+        &["fleetWorkspace.name", "keyCloakOIDCConfig.name", "rancherUserNotification.name"],
+    ),
+    (
+        "fields of our own",
+        &[
+            "cluster.namespaceId",
+            "clusterRegistrationToken.expiresAt",
+            "clusterRegistrationToken.usedAt",
+        ],
+    ),
+];
+
+const OWNERS: (&str, &[&str]) = ("owners are bookkeeping and not shown", &["*.ownerReferences"]);
+
+/// Of the types inside clusters.
+pub const IN_CLUSTERS: Reasons = &[
+    OWNERS,
+    ("names of APIServices hold dots: without, none could be made", &["apiService.name"]),
+];
+
+/// Of the types inside projects, but for workloads.
+pub const IN_PROJECTS: Reasons = &[
+    OWNERS,
+    (
+        "Secrets of whole projects are not offered: nothing copies them into namespaces yet",
+        &[
+            "secret",
+            "certificate",
+            "dockerCredential",
+            "basicAuth",
+            "sshAuth",
+            "serviceAccountToken",
+        ],
+    ),
+];
+
+/// The differences that no reason covers, and the patterns that cover no difference.
+pub fn explain<T>(
+    reasons: Reasons,
+    differences: &BTreeMap<String, T>,
+) -> (Vec<String>, Vec<String>) {
+    let patterns = || reasons.iter().flat_map(|(_, patterns)| *patterns);
+    let unexplained = differences.keys().filter(|key| !patterns().any(|p| fits(p, key)));
+    let idle = patterns().filter(|pattern| !differences.keys().any(|key| fits(pattern, key)));
+    (unexplained.cloned().collect(), idle.map(|&pattern| pattern.to_owned()).collect())
+}
+
+fn fits(pattern: &str, key: &str) -> bool {
+    match pattern.split_once('*') {
+        Some((start, end)) => {
+            key.len() >= start.len() + end.len() && key.starts_with(start) && key.ends_with(end)
+        }
+        None => pattern == key,
+    }
+}

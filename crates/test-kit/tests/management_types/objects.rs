@@ -1,0 +1,364 @@
+//! Objects of every type through `/v3`: made, shown, changed, listed, removed, and by whom.
+
+use std::collections::BTreeMap;
+
+use api_management::table::{Row, Stored, Table};
+use api_management::{kept, keys, types};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::{Map, Value, json};
+use test_kit::eventually;
+
+use super::rest::{Asker, Rest};
+
+/// Types that other tests make objects of, because making one does more than storing it.
+const MADE_ELSEWHERE: [&str; 3] = ["token", "user", "setting"];
+const PASSWORD: &str = "a password";
+const CLUSTER: &str = "c-types";
+const PROJECT: &str = "p-types";
+/// Fields whose value must fit other objects or the environment.
+const MEANS_MORE: [(&str, &str); 12] = [
+    ("cluster", "agentImageOverride"),
+    ("cluster", "desiredAgentImage"),
+    ("cluster", "desiredAuthImage"),
+    ("clusterRoleTemplateBinding", "groupId"),
+    ("clusterRoleTemplateBinding", "groupPrincipalId"),
+    ("clusterRoleTemplateBinding", "userPrincipalId"),
+    ("managementSecret", "immutable"),
+    ("managementSecret", "type"),
+    ("podSecurityPolicyTemplateProjectBinding", "namespaceId"),
+    ("preference", "namespaceId"),
+    ("roleTemplate", "roleTemplateIds"),
+    ("roleTemplate", "rules"),
+];
+
+fn creatable() -> impl Iterator<Item = Table> {
+    types::tables().filter(|table| {
+        table.methods.contains(&"create")
+            && table.methods.contains(&"get")
+            && !MADE_ELSEWHERE.contains(&table.id)
+            // Nodes come from their cluster.
+            && table.id != "node"
+    })
+}
+
+/// Makes up bodies.
+struct Samples(BTreeMap<&'static str, Vec<Row>>);
+
+impl Samples {
+    fn new() -> Self {
+        let own = types::tables().flat_map(|table| table.nested);
+        Self(types::shared_types().chain(own).map(|nested| (nested.id, nested.fields)).collect())
+    }
+
+    /// Something that the field can hold.
+    fn of(&self, row: &Row) -> Value {
+        match (row.kind, row.min) {
+            ("int", Some(min)) => (min + 1).into(),
+            (kind, _) => match row.options.last() {
+                Some(option) => (*option).into(),
+                None => self.of_type(kind),
+            },
+        }
+    }
+
+    fn of_type(&self, kind: &str) -> Value {
+        let inside = |start: &str| kind.strip_prefix(start)?.strip_suffix(']');
+        if let Some(of) = inside("array[") {
+            return json!([self.of_type(of)]);
+        }
+        if let Some(of) = inside("map[") {
+            return json!({"k": self.of_type(of)});
+        }
+        match kind {
+            "int" => json!(7),
+            "float" => json!(0.5),
+            "boolean" => json!(true),
+            "hostname" => json!("a.example"),
+            "base64" => json!("YQ=="),
+            "password" => json!(PASSWORD),
+            "date" => json!("2024-01-01T00:00:00Z"),
+            "reference[cluster]" | "reference[namespace]" => json!(CLUSTER),
+            "reference[project]" => json!(format!("{CLUSTER}:{PROJECT}")),
+            "reference[roleTemplate]" => json!("cluster-member"),
+            reference if reference.starts_with("reference[") => json!("x-1"),
+            nested => match self.0.get(nested) {
+                Some(fields) => {
+                    let required = fields.iter().filter(|row| row.access.required);
+                    required
+                        .map(|row| (row.name.to_owned(), self.of(row)))
+                        .collect::<Map<_, _>>()
+                        .into()
+                }
+                None => json!("value"),
+            },
+        }
+    }
+
+    /// A body with every field that may be sent, but for those that mean something elsewhere, and for
+    /// passwords where objects would keep them.
+    fn body(&self, table: &Table) -> Value {
+        let keeps = !matches!(table.stored, Stored::Secret { .. });
+        let mut body = json!({});
+        for row in table.fields.iter().filter(|row| row.access.create) {
+            let sample = self.of(row);
+            let kept_password = keeps && sample.to_string().contains(PASSWORD);
+            if !kept_password && !MEANS_MORE.contains(&(table.id, row.name)) {
+                body[row.name] = sample;
+            }
+        }
+        body["name"] = format!("{}-sample", table.id.to_lowercase()).into();
+        if table.namespaced && table.namespace.is_none() && table.parent.is_none() {
+            body["namespaceId"] = CLUSTER.into();
+        }
+        body
+    }
+}
+
+/// With a cluster and the namespace of a project.
+async fn with_places() -> Rest {
+    let rest = Rest::start().await;
+    rest.world.create_cluster(CLUSTER).await;
+    let namespaces: Api<Namespace> = Api::all(rest.world.admin());
+    eventually("the cluster's namespace", async || {
+        namespaces.get(CLUSTER).await.map(drop).map_err(|error| error.to_string())
+    })
+    .await;
+    let mut project = Namespace::default();
+    project.metadata.name = Some(PROJECT.to_owned());
+    namespaces.create(&PostParams::default(), &project).await.unwrap();
+    rest
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_of_every_type_is_made_shown_changed_listed_and_removed() {
+    let rest = with_places().await;
+    let (samples, mut count) = (Samples::new(), 0);
+    for table in creatable() {
+        let path = format!("/v3/{}", table.plural.to_lowercase());
+        let body = samples.body(&table);
+        let made = rest.must(201, "POST", &path, &body).await;
+        let id = made["id"].as_str().unwrap();
+        let own = format!("{path}/{id}");
+        let shown = rest.must(200, "GET", &own, &Value::Null).await;
+        for row in table.fields.iter().filter(|row| row.access.create) {
+            let secret =
+                row.kind == "password" || row.access.write_only || row.name == "stringData";
+            let sent = body.get(row.name).filter(|_| !secret && row.name != "namespaceId");
+            let Some(sent) = sent else { continue };
+            // Nested types come with their defaults.
+            let same = shown[row.name] == *sent
+                || shown[row.name].is_object()
+                || shown[row.name].is_array();
+            let empty = *sent == json!({}) && shown[row.name].is_null();
+            assert!(
+                same || empty,
+                "{}.{}: sent {sent}, shown {}",
+                table.id,
+                row.name,
+                shown[row.name]
+            );
+        }
+        if table.kept {
+            let stored = stored(&rest, &table, id).await;
+            let conditions = stored["status"]["conditions"].as_array().unwrap();
+            let said = conditions.iter().find(|c| c["type"] == kept::EFFECTIVE).unwrap();
+            assert_eq!(said["status"], "False", "{}: {stored}", table.id);
+        }
+        if table.methods.contains(&"list") {
+            let list = rest.must(200, "GET", &path, &Value::Null).await;
+            let ids = list["data"].as_array().unwrap().iter().map(|item| &item["id"]);
+            assert!(ids.into_iter().any(|listed| listed == id), "{}: {list}", table.id);
+        }
+        let labels = json!({"labels": {"changed": "yes"}});
+        let changed = rest.must(200, "PUT", &own, &labels).await;
+        assert_eq!(changed["labels"]["changed"], "yes", "{}", table.id);
+        let (status, answer) = rest.ask(Asker::Admin, "DELETE", &own, &Value::Null).await;
+        assert!([200, 204].contains(&status), "{}: {answer}", table.id);
+        count += 1;
+    }
+    println!("{count} types");
+    assert!(count > 50, "{count}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_object_keeps_a_password() {
+    let rest = with_places().await;
+    let config = |inside: Value| json!({"name": "x", "rancherKubernetesEngineConfig": inside});
+    let smtp = json!({"host": "h", "port": 25, "sender": "s", "defaultRecipient": "r"});
+    let with = |mut object: Value| {
+        object["password"] = PASSWORD.into();
+        object
+    };
+    let bodies = [
+        ("catalogs", with(json!({"name": "x", "url": "https://charts.example"}))),
+        ("clustercatalogs", with(json!({"name": "x", "url": "u", "clusterId": CLUSTER}))),
+        ("notifiers", json!({"name": "x", "clusterId": CLUSTER, "smtpConfig": with(smtp)})),
+        ("clusters", config(json!({"privateRegistries": [with(json!({"url": "r"}))]}))),
+        (
+            "clusters",
+            config(
+                json!({"nodes": [{"address": "a", "role": ["etcd"], "user": "u", "sshKey": PASSWORD}]}),
+            ),
+        ),
+    ];
+    for (plural, body) in bodies {
+        let (status, answer) =
+            rest.ask(Asker::Admin, "POST", &format!("/v3/{plural}"), &body).await;
+        assert_eq!(status, 422, "{plural}: {answer}");
+        assert!(answer["message"].as_str().unwrap().contains("leave it out"), "{answer}");
+        assert!(!answer.to_string().contains(PASSWORD), "{answer}");
+    }
+}
+
+async fn stored(rest: &Rest, table: &Table, id: &str) -> Value {
+    let resource = feature_kit::table::resource_of(table).unwrap();
+    let (namespace, name) = id.split_once(':').unwrap_or((table.namespace.unwrap_or(""), id));
+    let key = rest_view::Key { namespace: namespace.to_owned(), name: name.to_owned() };
+    let request = http::Request::get(resource.object_path(&key)).body(Vec::new()).unwrap();
+    rest.world.admin().request(request).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_with_a_configuration_keeps_all_of_it_and_says_that_it_is_not_made() {
+    let rest = Rest::start().await;
+    let config = json!({
+        "kubernetesVersion": "v1.24.4-rancher1-1",
+        "network": {"plugin": "calico", "mtu": 1400, "options": {"a": "b"}},
+        "services": {"etcd": {"snapshot": false, "extraArgs": {"x": "y"}}},
+        "nodes": [{"address": "10.0.0.1", "role": ["etcd"], "user": "core"}],
+        "upgradeStrategy": {"maxUnavailableWorker": "20%"},
+    });
+    let body = json!({"name": "made", "rancherKubernetesEngineConfig": config});
+    let made = rest.must(201, "POST", "/v3/clusters", &body).await;
+    let path = format!("/v3/clusters/{}", made["id"].as_str().unwrap());
+    eventually("the controllers have written their part", async || {
+        let (_, shown) = rest.get(Asker::Admin, &path).await;
+        let state = shown["state"].as_str().unwrap_or_default();
+        let said = shown["transitioningMessage"].as_str().unwrap_or_default();
+        let waits = state == "provisioning" && said.contains("only imports");
+        if waits { Ok(()) } else { Err(shown.to_string()) }
+    })
+    .await;
+    rest.must(200, "PUT", &path, &json!({"description": "changed"})).await;
+    let shown = rest.must(200, "GET", &path, &Value::Null).await;
+    assert_holds(&shown["rancherKubernetesEngineConfig"], &config, "config");
+    let defaults = &shown["rancherKubernetesEngineConfig"]["network"];
+    assert_eq!(defaults["plugin"], "calico");
+    let (status, answer) = rest
+        .ask(Asker::Admin, "PUT", &path, &json!({"rancherKubernetesEngineConfig": {"nodes": 1}}))
+        .await;
+    assert_eq!((status, &answer["fieldName"]), (422, &json!("nodes")), "{answer}");
+}
+
+/// `shown` has all that `sent` has.
+fn assert_holds(shown: &Value, sent: &Value, at: &str) {
+    match sent {
+        Value::Object(map) => map.iter().for_each(|(key, value)| {
+            assert_holds(&shown[key], value, &format!("{at}.{key}"));
+        }),
+        Value::Array(items) => items.iter().enumerate().for_each(|(index, item)| {
+            assert_holds(&shown[index], item, &format!("{at}[{index}]"));
+        }),
+        sent => assert_eq!(shown, sent, "{at}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_no_role_reads_what_is_for_everybody_and_writes_nothing_but_preferences() {
+    let rest = with_places().await;
+    let (samples, user) = (Samples::new(), Asker::User("u-bob"));
+    let (mut readable, mut closed) = (Vec::new(), Vec::new());
+    for table in creatable() {
+        let path = format!("/v3/{}", table.plural.to_lowercase());
+        if table.id == "preference" {
+            continue;
+        }
+        let (status, answer) = rest.ask(user, "POST", &path, &samples.body(&table)).await;
+        assert_eq!(status, 403, "{}: {answer}", table.id);
+        let made = rest.must(201, "POST", &path, &samples.body(&table)).await;
+        let own = format!("{path}/{}", made["id"].as_str().unwrap());
+        let (got, _) = rest.get(user, &own).await;
+        let (_, list) = rest.get(user, &path).await;
+        let listed = list["data"].as_array().is_some_and(|data| !data.is_empty());
+        let may_list = table.methods.contains(&"list");
+        assert_eq!(got == 200, listed || !may_list, "{}: {got} {list}", table.id);
+        if got == 200 {
+            readable.push(table.id)
+        } else {
+            closed.push(table.id)
+        }
+        let (status, _) = rest.ask(user, "PUT", &own, &json!({"labels": {"a": "b"}})).await;
+        assert_eq!(status, 403, "{}", table.id);
+        let (status, _) = rest.ask(user, "DELETE", &own, &Value::Null).await;
+        assert_eq!(status, 403, "{}", table.id);
+        rest.ask(Asker::Admin, "DELETE", &own, &Value::Null).await;
+    }
+    insta::assert_snapshot!("readable", readable.join("\n"));
+    assert!(
+        closed.contains(&"cloudCredential") && closed.contains(&"managementSecret"),
+        "{closed:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everybody_has_their_own_preferences() {
+    let rest = Rest::start().await;
+    let (bob, eve) = (Asker::User("u-bob"), Asker::User("u-eve"));
+    let body = json!({"name": "theme", "value": "dark", "namespaceId": "u-eve"});
+    let (status, made) = rest.ask(bob, "POST", "/v3/preferences", &body).await;
+    assert_eq!((status, &made["id"]), (201, &json!("theme")), "{made}");
+    let (status, _) = rest.get(eve, "/v3/preferences/theme").await;
+    assert_eq!(status, 404);
+    let (_, list) = rest.get(eve, "/v3/preferences").await;
+    assert_eq!(list["data"], json!([]));
+    let (status, changed) =
+        rest.ask(bob, "PUT", "/v3/preferences/theme", &json!({"value": "light"})).await;
+    assert_eq!((status, &changed["value"]), (200, &json!("light")), "{changed}");
+    let (_, list) = rest.get(bob, "/v3/preferences").await;
+    assert_eq!(list["data"][0]["value"], "light");
+    let (status, _) = rest.ask(bob, "DELETE", "/v3/preferences/theme", &Value::Null).await;
+    assert!([200, 204].contains(&status));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_can_be_described_but_not_enabled() {
+    let rest = Rest::start().await;
+    let list = rest.must(200, "GET", "/v3/authConfigs", &Value::Null).await;
+    let types: Vec<_> = list["data"].as_array().unwrap().iter().map(|item| &item["type"]).collect();
+    assert!(types.contains(&&json!("githubConfig")) && types.contains(&&json!("localConfig")));
+    let github = rest.must(200, "GET", "/v3/authConfigs/github", &Value::Null).await;
+    assert_eq!((&github["hostname"], &github["enabled"]), (&json!("github.com"), &json!(false)));
+    let own = github["links"]["update"].as_str().unwrap().replace("https://drover.example", "");
+    let own = own.replace("http://drover.example", "");
+    let mut body = json!({"clientId": "id", "accessMode": "restricted"});
+    let changed = rest.must(200, "PUT", &own, &body).await;
+    assert_eq!(changed["clientId"], "id");
+    body["clientSecret"] = PASSWORD.into();
+    let refused = rest.must(422, "PUT", &own, &body).await;
+    assert!(refused["message"].as_str().unwrap().contains("leave it out"), "{refused}");
+    let (status, answer) = rest.ask(Asker::Admin, "PUT", &own, &json!({"enabled": true})).await;
+    assert_eq!(status, 422, "{answer}");
+    assert!(answer["message"].as_str().unwrap().contains("not available"), "{answer}");
+    let (status, _) = rest.get(Asker::Admin, "/v3/oktaConfigs/github").await;
+    assert_eq!(status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_secret_in_a_cloud_credential_is_stored_and_never_shown() {
+    let rest = Rest::start().await;
+    let config = json!({"accessKey": "AK", "secretKey": "SK", "defaultRegion": "r"});
+    let body = json!({"name": "backups", "s3credentialConfig": config});
+    let made = rest.must(201, "POST", "/v3/cloudCredentials", &body).await;
+    let id = made["id"].as_str().unwrap();
+    assert!(id.starts_with("cattle-global-data:cc-"), "{id}");
+    let path = format!("/v3/cloudCredentials/{id}");
+    let body = json!({"description": "d", "s3credentialConfig": {"accessKey": "AK2"}});
+    let shown = rest.must(200, "PUT", &path, &body).await;
+    let config = json!({"accessKey": "AK2", "defaultRegion": "r"});
+    assert_eq!((&shown["name"], &shown["s3credentialConfig"]), (&json!("backups"), &config));
+    let secret = stored(&rest, &types::table("cloudCredential").unwrap(), id).await;
+    assert_eq!(secret["data"]["s3credentialConfig-secretKey"], "U0s=");
+    assert_eq!(secret["metadata"]["namespace"], keys::GLOBAL_DATA_NS);
+}

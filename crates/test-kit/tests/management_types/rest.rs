@@ -1,0 +1,65 @@
+//! `/v3` of a whole management plane, asked as somebody.
+
+use bytes::Bytes;
+use feature_kit::Clients;
+use feature_kit::access::GROUP_PEOPLE;
+use http::Request;
+use kube::Client;
+use rest_view::{Caller, RestView};
+use serde_json::Value;
+use test_kit::World;
+
+pub struct Rest {
+    pub world: World,
+    view: RestView,
+}
+
+/// Who asks.
+#[derive(Clone, Copy)]
+pub enum Asker {
+    Admin,
+    /// Somebody who logged in and has no role anywhere.
+    User(&'static str),
+}
+
+impl Rest {
+    pub async fn start() -> Self {
+        let world = World::start().await;
+        let view = feature_kit::view::rest_view(&world.features, &world.context);
+        Self { world, view }
+    }
+
+    fn asker(&self, asker: Asker) -> (Caller, Client) {
+        match asker {
+            Asker::Admin => (Caller::user("u-admin"), self.world.admin()),
+            Asker::User(name) => {
+                let groups = ["system:authenticated", GROUP_PEOPLE].map(str::to_owned);
+                (Caller::user(name), self.world.api.client_as(name, &groups))
+            }
+        }
+    }
+
+    pub async fn ask(&self, who: Asker, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let (caller, client) = self.asker(who);
+        let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+        let request = Request::builder().method(method).uri(path).header("host", "drover.example");
+        let answer = self.view.handle(request.body(body).unwrap(), &caller, &client).await;
+        let (parts, body) = answer.into_parts();
+        (parts.status.as_u16(), serde_json::from_slice(&body).unwrap_or_default())
+    }
+    pub async fn get(&self, who: Asker, path: &str) -> (u16, Value) {
+        self.ask(who, "GET", path, &Value::Null).await
+    }
+    /// As an administrator; the answer must have this code.
+    pub async fn must(&self, code: u16, method: &str, path: &str, body: &Value) -> Value {
+        let (status, answer) = self.ask(Asker::Admin, method, path, body).await;
+        assert_eq!(status, code, "{method} {path} {body}: {answer}");
+        answer
+    }
+    /// Of the types of a version.
+    pub async fn schemas(&self, version: &str) -> Vec<Value> {
+        let (status, body) = self.get(Asker::Admin, &format!("{version}/schemas")).await;
+        assert_eq!(status, 200);
+        body["data"].as_array().unwrap().clone()
+    }
+}
