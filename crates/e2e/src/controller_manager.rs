@@ -1,4 +1,5 @@
-//! A real kube-controller-manager that runs a simulated cluster, and what it complains about.
+//! A real kube-controller-manager that runs a simulated cluster with all controllers of its default,
+//! and what it complains about.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,6 @@ use tempfile::TempDir;
 use testbed::{Binaries, Process, Program};
 
 use crate::{Sim, poll_until};
-
-/// Its controllers that are switched off, and why. All others that it runs by default are on.
-const OFF: [(&str, &str); 2] = [
-    ("validatingadmissionpolicy-status-controller", "admission policies are not offered"),
-    ("legacy-serviceaccount-token-cleaner-controller", "the last use of a token is not recorded"),
-];
 
 const LEASE: [&str; 6] = ["get", "lease", "-n", "kube-system", "kube-controller-manager", "-o"];
 
@@ -46,11 +41,6 @@ impl ControllerManager {
     pub fn start(sim: &Sim) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let data = sim.data_dir();
-        let mut controllers = String::from("--controllers=*");
-        for (name, _) in OFF {
-            controllers.push_str(",-");
-            controllers.push_str(name);
-        }
         let (signer, signer_key) = signing_authority(folder.path())?;
         let mut command = Command::new(Binaries::locate().path(Program::KubeControllerManager)?);
         command
@@ -68,7 +58,6 @@ impl ControllerManager {
             .arg(&signer)
             .arg("--cluster-signing-key-file")
             .arg(&signer_key)
-            .arg(controllers)
             .current_dir(folder.path());
         let log = folder.path().join("log");
         let mut process = Process::start("kube-controller-manager", &command, &log)?;

@@ -5,8 +5,10 @@
 
 pub mod apiserver;
 pub mod fleet;
+pub mod lists;
 pub mod proxy;
 pub mod start;
+pub mod subscribers;
 
 use std::fmt::Write;
 use std::time::Duration;

@@ -68,21 +68,27 @@ impl Socket {
         })
     }
 
-    fn next_within(&mut self, time: Duration) -> Result<Event> {
-        let next = async {
-            loop {
-                match self.stream.next().await.context("the connection ended without a close")?? {
-                    Message::Text(text) => return Ok(Event::Frame(serde_json::from_str(&text)?)),
-                    Message::Close(Some(close)) => {
-                        return Ok(Event::Closed(close.code.into(), close.reason.to_string()));
-                    }
-                    Message::Ping(_) | Message::Pong(_) => {}
-                    other => bail!("neither text nor a close with its reason: {other:?}"),
+    /// What comes next, whenever that is.
+    ///
+    /// # Errors
+    /// The connection ends without a close, or something else than text comes.
+    pub async fn next(&mut self) -> Result<Event> {
+        loop {
+            match self.stream.next().await.context("the connection ended without a close")?? {
+                Message::Text(text) => return Ok(Event::Frame(serde_json::from_str(&text)?)),
+                Message::Close(Some(close)) => {
+                    return Ok(Event::Closed(close.code.into(), close.reason.to_string()));
                 }
+                Message::Ping(_) | Message::Pong(_) => {}
+                other => bail!("neither text nor a close with its reason: {other:?}"),
             }
-        };
+        }
+    }
+
+    fn next_within(&mut self, time: Duration) -> Result<Event> {
         runtime().block_on(async {
-            tokio::time::timeout(time, next).await.context("nothing comes out of the socket")?
+            let next = tokio::time::timeout(time, self.next()).await;
+            next.context("nothing comes out of the socket")?
         })
     }
 

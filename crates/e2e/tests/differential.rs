@@ -1,4 +1,5 @@
-//! The same random requests to kube-apiserver and to a simulated cluster: every answer must be alike.
+//! The same random requests to kube-apiserver and to a simulated cluster: every answer must
+//! be alike, and all that watchers are told meanwhile.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -14,6 +15,8 @@ mod recorded_known;
 mod side;
 #[path = "differential/stream.rs"]
 mod stream;
+#[path = "differential/watching.rs"]
+mod watching;
 #[path = "differential/words.rs"]
 mod words;
 
@@ -25,11 +28,14 @@ use testbed::{Program, RealCluster};
 
 use crate::side::Side;
 use crate::stream::{NAMESPACES, Stream};
+use crate::watching::Watches;
 use crate::words::Words;
 
 const STEPS: usize = 10_000;
 /// The same in every run but the long ones, so that a failure is nobody else's.
 const SEED: u64 = 1;
+/// Another seed to begin with.
+const SEED_ENV: &str = "DROVER_SEED";
 /// How long to go on, in seconds, each time with another seed.
 const SOAK_ENV: &str = "DROVER_SOAK_SECONDS";
 /// Differences shown of a run.
@@ -37,9 +43,10 @@ const SHOWN_MAX: usize = 20;
 
 #[test]
 fn random_requests_are_answered_as_kube_apiserver_answers_them() {
-    let soak = std::env::var(SOAK_ENV).ok().map(|text| Duration::from_secs(text.parse().unwrap()));
+    let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let soak = number(SOAK_ENV).map(Duration::from_secs);
     let start = Instant::now();
-    let mut seed = SEED;
+    let mut seed = number(SEED_ENV).unwrap_or(SEED);
     loop {
         compare(seed);
         match soak {
@@ -63,12 +70,13 @@ fn compare(seed: u64) {
     let mut cluster = cluster;
     cluster.crash(Program::KubeControllerManager);
 
+    let watches = [&real, &ours].map(|side| Watches::open(side.client()).unwrap());
     let mut stream = Stream::new(seed);
     let mut found = Vec::new();
     let since = Instant::now();
     for number in 0..STEPS {
         let step = stream.next();
-        let (one, other) = (real.send(&step).unwrap(), ours.send(&step).unwrap());
+        let (one, other) = real.send_both(&mut ours, &step).unwrap();
         if alike::may_be_stale(&step, &one, &other) {
             // What one side shows of the past, the other need not have seen.
             real.words.forget_way_on();
@@ -83,21 +91,32 @@ fn compare(seed: u64) {
         }
         let differences = alike::differences(&step, (&one, &one_body), (&other, &other_body));
         if differences.is_empty() {
+            if one.status.is_success() != other.status.is_success() {
+                // Known, and yet only one of them has written.
+                real.forget(&step.path).unwrap();
+                ours.forget(&step.path).unwrap();
+            }
             continue;
         }
-        found.push(format!("step {number}: {step}\n    {}", differences.join("\n    ")));
+        let stands = [&real, &ours].map(|side| side.stands(&step).unwrap()).join(" | ");
+        let differences = differences.join("\n    ");
+        found.push(format!("step {number}: {step}\n    {differences}\n    stands there: {stands}"));
         // What they hold may differ by now: both begin anew there.
         real.forget(&step.path).unwrap();
         ours.forget(&step.path).unwrap();
     }
-    println!("seed {seed}: {STEPS} steps in {:.0?}", since.elapsed());
+    found.extend(watches[0].differences(&watches[1]));
+    let events = watches[0].count();
+    println!("seed {seed}: {STEPS} steps and {events} events in {:.0?}", since.elapsed());
     let shown = found.len().min(SHOWN_MAX);
     assert!(
         found.is_empty(),
-        "seed {seed}: {} steps were answered differently (kube-apiserver | drover), such as\n{}",
+        "seed {seed}: {} steps or watches were answered differently (kube-apiserver | drover), such as\n{}",
         found.len(),
         found[..shown].join("\n")
     );
+    // Each write is told to several; many are refused.
+    assert!(events > STEPS / 4, "so few events: {events}");
 }
 
 /// Makes what the stream needs, and waits until every kind of it is served.

@@ -7,17 +7,19 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use e2e::measure::{Row, apiserver, fleet, proxy, start, table};
+use e2e::measure::{Row, apiserver, fleet, lists, proxy, start, subscribers, table};
 
 type Measure = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Measure); 7] = [
+const PARTS: [(&str, Measure); 9] = [
     ("start", start::times),
     ("idle", start::idle_memory),
     ("sim", fleet::single_import),
     ("proxy", proxy::measure),
     ("bulk", proxy::measure_bulk),
     ("fleet", fleet::measure),
+    ("lists", lists::measure),
+    ("subscribers", subscribers::measure),
     ("apiserver", apiserver::measure),
 ];
 

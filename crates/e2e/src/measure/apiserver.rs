@@ -3,7 +3,7 @@
 //! kube-apiserver nothing but etcd runs, and etcd waits for the disk, as Drover's storage does.
 
 mod lists;
-mod load;
+pub(super) mod load;
 mod side;
 mod watches;
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::stream::Step;
 
 /// Differences that are meant or known: what the real server's side of one begins or ends with, and why.
-const KNOWN: [(&str, &str); 26] = [
+const KNOWN: [(&str, &str); 29] = [
     ("no kind ", "names a line of Go's sources"),
     ("invalid continue token: continue key is not valid", "what is wrong with its JSON"),
     ("json parse error: invalid character", "what is wrong with the JSON"),
@@ -26,8 +26,12 @@ const KNOWN: [(&str, &str); 26] = [
     (r#"namespaces \"nowhere\" not found"#, "which fault of several is told"),
     ("Object 'Kind' is missing", "shows the whole body"),
     (r#".details.kind: "Secret" | "(absent)""#, "the object that a patch does not fit"),
+    (r#".details.kind: "ConfigMap" | "(absent)""#, "the object that a patch does not fit"),
     (r#".details.name: "a" | "(absent)""#, "the object that a patch does not fit"),
-    (".parameters.kind", "a null in a map of texts"),
+    (
+        r#"field not declared in schema" | "failed to create typed patch object"#,
+        "faults beyond it are told or not, as Go goes through a map",
+    ),
     ("406: Not Acceptable", "two texts for one thing"),
     ("following media types are accepted", "protobuf is named there even where it is refused"),
     (
@@ -36,7 +40,12 @@ const KNOWN: [(&str, &str); 26] = [
     ),
     ("prefer a domain-qualified finalizer name", "this warning is not given"),
     (".metadata.continue: ", "the last page may be empty, on either side"),
+    (": [] | null", "an empty list that was sent, until it is stored"),
+    ("Invalid value: []: either", "an empty list that was sent, until it is stored"),
 ];
+
+/// Before the version of an object that a precondition does not fit; nothing of weight follows.
+const RECORD_VERSION: &str = "does not match the ResourceVersion in record (";
 
 /// How volumes with tokens of service accounts are called, before what is generated.
 const TOKEN_VOLUME: &str = "kube-api-access-";
@@ -78,6 +87,13 @@ pub fn differences(
     found
 }
 
+/// What is left of two events of watches, each in words that both servers share.
+pub fn event_differences(real: &Value, ours: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    compare("", &comparable(&json!([real])), &comparable(&json!([ours])), &mut found);
+    found
+}
+
 /// The Go type of a field that a body does not fit.
 fn names_a_type(difference: &str) -> bool {
     difference.starts_with(".message") && difference.contains("cannot unmarshal")
@@ -92,6 +108,12 @@ fn comparable(body: &Value) -> Value {
             event["object"] = comparable(&event["object"]);
         }
         return body;
+    }
+    if let Some(Value::String(message)) = body.get_mut("message")
+        && let Some((before, _)) = message.split_once(RECORD_VERSION)
+    {
+        // Each server's own number, which no answer need have shown before.
+        message.truncate(before.len() + RECORD_VERSION.len());
     }
     let causes = body.pointer_mut("/details/causes").and_then(Value::as_array_mut);
     if let Some(causes) = causes.filter(|causes| !causes.is_empty()) {

@@ -34,17 +34,22 @@ impl Side {
 
     /// Sends `step` as the administrator, on a connection that stays.
     pub fn send(&mut self, step: &Step) -> Result<Answer> {
+        runtime().block_on(self.exchange(step))
+    }
+
+    /// Sends `step` to both at once.
+    pub fn send_both(&mut self, other: &mut Self, step: &Step) -> Result<(Answer, Answer)> {
+        let both = async { tokio::try_join!(self.exchange(step), other.exchange(step)) };
+        runtime().block_on(both)
+    }
+
+    async fn exchange(&mut self, step: &Step) -> Result<Answer> {
         let request = self.request(step)?;
-        let client = &self.client;
-        let open = self.connection.take();
-        let (connection, answer) = runtime().block_on(async {
-            let mut connection = match open {
-                Some(connection) => connection,
-                None => client.connect().await?,
-            };
-            let answer = connection.send(request).await;
-            anyhow::Ok((connection, answer))
-        })?;
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.client.connect().await?,
+        };
+        let answer = connection.send(request).await;
         let answer = answer.with_context(|| format!("{}: {step}", self.name))?;
         if !answer.headers.contains_key("connection") {
             self.connection = Some(connection);
@@ -69,6 +74,15 @@ impl Side {
             None => body.into_bytes(),
         };
         Ok(request.body(Full::new(Bytes::from(body)).boxed_unsync())?)
+    }
+
+    /// What stands where a step went, for whoever looks into a difference; nothing for a whole collection.
+    pub fn stands(&self, step: &Step) -> Result<String> {
+        let path = step.path.split('?').next().unwrap_or_default();
+        if step.method == "GET" || path == collection(&step.path) {
+            return Ok(String::new());
+        }
+        Ok(self.client.get(path)?.json().to_string())
     }
 
     /// Removes the objects that a request to `path` was about, also ones that something holds.

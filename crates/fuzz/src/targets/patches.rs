@@ -15,17 +15,23 @@ pub fn json_patch(input: &[u8]) {
         return;
     }
     // It differs where Kubernetes' library does: a `test` of what is not there is one of null, a
-    // `replace` of what is not there adds it, and an index may begin with zeros.
+    // `replace` of what is not there adds it, a `copy` of it copies null, an index may begin with
+    // zeros or a sign, and an element may be moved into the one that takes its place.
     let Ok(reference) = serde_json::from_value::<json_patch::Patch>(operations.clone()) else {
         return;
     };
     let of_interest = |operation: &Value| {
         let pointers = [&operation["path"], &operation["from"]];
+        let is_inner = match pointers.map(Value::as_str) {
+            [Some(path), Some(from)] => path.len() > from.len() && path.starts_with(from),
+            _ => false,
+        };
         operation["op"] != "test"
             && operation["op"] != "replace"
+            && !(operation["op"] == "move" && is_inner)
             && pointers.into_iter().filter_map(Value::as_str).all(|text| {
-                let is_zero_led = |step: &str| step.len() > 1 && step.starts_with('0');
-                !text.is_empty() && !text.split('/').any(is_zero_led)
+                let is_odd = |step: &str| step.len() > 1 && step.starts_with(['0', '+', '-']);
+                !text.is_empty() && !text.split('/').any(is_odd)
             })
     };
     if !operations.as_array().into_iter().flatten().all(of_interest) {
@@ -35,6 +41,7 @@ pub fn json_patch(input: &[u8]) {
     match (outcome, json_patch::patch(&mut theirs, &reference)) {
         (Ok(()), Ok(())) => assert_eq!(ours, theirs),
         (Err(_), Err(_)) => {}
+        (Ok(()), Err(_)) if operations.to_string().contains("\"copy\"") => {}
         (ours, theirs) => panic!("{document} {operations}: ours {ours:?}, reference {theirs:?}"),
     }
 }

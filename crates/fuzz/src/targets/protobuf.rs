@@ -33,9 +33,21 @@ fn settles(object: &Value) {
     let bytes = bytes.unwrap_or_else(|error| panic!("{object}: {error}"));
     let again = protobuf::decode(&bytes, None);
     let again = again.unwrap_or_else(|error| panic!("{object}: {error}"));
-    assert_eq!(&again, object);
+    assert_eq!(without_nulls(&again), without_nulls(object));
     let twice = protobuf::encode(again.to_string().as_bytes());
     assert_eq!(twice.ok().as_ref(), Some(&bytes), "{object}");
+}
+
+/// A time that is there and says nothing is `null`, and one that is `null` is not written.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let told = members.iter().filter(|(_, member)| !member.is_null());
+            told.map(|(name, member)| (name.clone(), without_nulls(member))).collect()
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
 }
 
 /// The type of an event on the first line, an encoded object after it. A frame says how long it is,

@@ -1,0 +1,315 @@
+//! The commands beyond importing, as one person types them: contexts, projects, files, and kubectl
+//! with short-lived credentials.
+
+#![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use e2e::server::ADMIN_PASSWORD;
+use e2e::{Cli, Kubectl, Outcome, Server, Shared, Sim, eventually, journey};
+use serde_json::{Value, json};
+
+const PROJECT: &str = "field.cattle.io/projectId";
+/// As the reference lists them.
+const UNAUTHENTICATED: i32 = 3;
+const NOT_FOUND: i32 = 5;
+const CONFLICT: i32 = 6;
+const INVALID: i32 = 7;
+const UNREACHABLE: i32 = 8;
+const TIMEOUT: i32 = 9;
+
+struct World {
+    server: Server,
+    admin: Cli,
+    sim: Sim,
+    /// Id of the simulated cluster `north`.
+    north: String,
+}
+
+static WORLD: Shared<World> = Shared::new();
+
+fn world() -> Arc<World> {
+    WORLD.get(|| {
+        let server = Server::start()?;
+        let admin = Cli::admin(&server)?;
+        let sim = Sim::start(&["--nodes", "1"])?;
+        let file = sim.kubeconfig();
+        let file = file.to_str().context("the path is no text")?;
+        let id = admin.succeed(&["cluster", "import", "north", "--kubeconfig", file])?;
+        Ok(World { server, admin, sim, north: id.trim().to_owned() })
+    })
+}
+
+/// Runs with `text` on stdin.
+fn with_input(cli: &Cli, arguments: &[&str], text: &str) -> Outcome {
+    let mut command = cli.command(arguments).unwrap();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    Outcome {
+        command: format!("drover {}", arguments.join(" ")),
+        success: output.status.success(),
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// That it failed with this code and said how to go on.
+fn fails(outcome: &Outcome, code: i32) {
+    assert_eq!(outcome.code, code, "{outcome:?}");
+    assert!(outcome.stderr.contains("hint: "), "{outcome:?}");
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_context_says_what_commands_are_about() {
+    let world = world();
+    let cli = Cli::admin(&world.server).unwrap();
+    let url = world.server.url();
+    let again = ["login", url, "--username", "admin", "--password-stdin", "--name", "second"];
+    let password = format!("{ADMIN_PASSWORD}\n");
+    with_input(&cli, &again, &password).succeeded().unwrap();
+    let contexts = cli.json(&["context", "ls"]).unwrap();
+    let names: Vec<&str> =
+        contexts.as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 2, "{contexts}");
+    assert_eq!(cli.json(&["context", "current"]).unwrap()["name"], "second");
+    assert!(!contexts.to_string().contains("token"), "{contexts}");
+
+    fails(&cli.run(&["kubectl", "get", "namespaces"]).unwrap(), 2);
+    fails(&cli.run(&["context", "use", "--cluster", "nowhere"]).unwrap(), NOT_FOUND);
+    cli.succeed(&["context", "use", "--cluster", "north", "--project", "Default"]).unwrap();
+    let namespaces = cli.succeed(&["kubectl", "get", "namespaces"]).unwrap();
+    assert!(namespaces.contains("cattle-system"), "{namespaces}");
+    let project = &cli.json(&["context", "current"]).unwrap()["project"]["id"];
+    cli.succeed(&["namespace", "create", "chosen"]).unwrap();
+    let seen = world.sim.kubectl().unwrap().json(&["get", "namespace", "chosen"]).unwrap();
+    assert_eq!(&seen["metadata"]["annotations"][PROJECT], project, "{seen}");
+
+    // The environment comes before the context, and the flag before both.
+    let mut other = cli.command(&["context", "current", "-o", "json"]).unwrap();
+    let first = names.iter().find(|name| **name != "second").unwrap();
+    let said = other.env("DROVER_SERVER", first).output().unwrap();
+    assert!(String::from_utf8_lossy(&said.stdout).contains(first), "{said:?}");
+    fails(&cli.run(&["ps", "--cluster", "nowhere"]).unwrap(), NOT_FOUND);
+
+    // A token in the environment needs no login.
+    let nobody = Cli::new().unwrap();
+    let token = cli.succeed(&["token", "create", "--ttl", "10m"]).unwrap();
+    let mut listing = nobody.command(&["cluster", "ls", "-o", "json"]).unwrap();
+    listing.env("DROVER_SERVER", url).env("DROVER_TOKEN", token.trim());
+    let listed = listing.env("DROVER_CA_FILE", world.server.ca_file()).output().unwrap();
+    assert!(String::from_utf8_lossy(&listed.stdout).contains(&world.north), "{listed:?}");
+    assert!(!nobody.home().join(".drover").exists());
+
+    cli.succeed(&["logout"]).unwrap();
+    fails(&cli.run(&["cluster", "ls"]).unwrap(), UNAUTHENTICATED);
+    cli.succeed(&["context", "rm", "second"]).unwrap();
+    cli.succeed(&["context", "use", first]).unwrap();
+    cli.succeed(&["cluster", "ls"]).unwrap();
+}
+
+#[test]
+fn projects_hold_namespaces_and_people() {
+    let world = world();
+    let cli = &world.admin;
+    let north = ["--cluster", "north"];
+    let create = ["project", "create", "shop", "--wait", "--cluster", "north"];
+    let project = cli.succeed(&create).unwrap().trim().to_owned();
+    fails(&cli.run(&create).unwrap(), CONFLICT);
+    cli.succeed(&["namespace", "create", "till", "--project", &project]).unwrap();
+    let kubectl = world.sim.kubectl().unwrap();
+    let till = || kubectl.json(&["get", "namespace", "till"]).unwrap()["metadata"].take();
+    let short = project.split_once(':').unwrap().1;
+    assert_eq!(till()["annotations"][PROJECT], project.as_str());
+    assert_eq!(till()["labels"][PROJECT], short);
+    let of = ["namespace", "ls", "--project", &project];
+    assert_eq!(cli.json(&of).unwrap().as_array().unwrap().len(), 1);
+
+    cli.succeed(&[&["namespace", "move", "till", "--project", "Default"][..], &north].concat())
+        .unwrap();
+    assert_ne!(till()["annotations"][PROJECT], project.as_str());
+    cli.succeed(&[&["namespace", "move", "till", "--no-project"][..], &north].concat()).unwrap();
+    assert!(till()["annotations"][PROJECT].is_null() && till()["labels"][PROJECT].is_null());
+    cli.succeed(&[&["namespace", "rm", "till", "--yes"][..], &north].concat()).unwrap();
+    eventually("the namespace goes", || kubectl.refuse(&["get", "namespace", "till"]));
+
+    let create = ["user", "create", "zoe", "--password-stdin"];
+    with_input(cli, &create, "password-of-zoe\n").succeeded().unwrap();
+    let at = ["--user", "zoe", "--cluster", "north"];
+    cli.succeed(&[&["role", "grant", "cluster-member"][..], &at].concat()).unwrap();
+    let bindings = cli.succeed(&["role", "bindings", "--cluster", "north"]).unwrap();
+    let zoes = bindings.lines().find(|line| line.starts_with("zoe")).unwrap();
+    assert!(zoes.contains("cluster-member"), "{bindings}");
+    let revoke = [&["role", "revoke", "cluster-member"][..], &at].concat();
+    cli.succeed(&revoke).unwrap();
+    fails(&cli.run(&revoke).unwrap(), NOT_FOUND);
+    cli.succeed(&["project", "rm", &project, "--yes"]).unwrap();
+    cli.succeed(&["wait", "project", &project, "--for", "deleted"]).unwrap();
+
+    with_input(cli, &["user", "set-password", "zoe", "--password-stdin"], "another-word-1\n")
+        .succeeded()
+        .unwrap();
+    let zoe = Cli::of(&world.server, "zoe", "another-word-1").unwrap();
+    cli.succeed(&["user", "disable", "zoe"]).unwrap();
+    fails(&zoe.run(&["cluster", "ls"]).unwrap(), UNAUTHENTICATED);
+    assert!(Cli::of(&world.server, "zoe", "another-word-1").is_err());
+    cli.succeed(&["user", "enable", "zoe"]).unwrap();
+    Cli::of(&world.server, "zoe", "another-word-1").unwrap();
+}
+
+#[test]
+fn a_file_is_applied_once_and_then_changes_only_what_differs() {
+    let world = world();
+    let cli = &world.admin;
+    let file = cli.home().join("objects.yaml");
+    let write = |description: &str| {
+        let text = format!(
+            "type: project\nname: applied\nclusterId: north\ndescription: {description}\n\
+             labels: {{ours: x}}\n---\n- {{type: setting, name: ui-brand, value: acme}}\n\
+             - {{type: clusterRoleTemplateBinding, clusterId: north, userId: admin, \
+             roleTemplateId: cluster-member}}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+    };
+    let apply = |flags: &[&str]| -> Vec<String> {
+        let arguments = [&["apply", "-f", file.to_str().unwrap()], flags].concat();
+        let rows = cli.json(&arguments).unwrap();
+        let results = rows.as_array().unwrap().iter();
+        results.map(|row| row["result"].as_str().unwrap().to_owned()).collect()
+    };
+    write("one");
+    assert_eq!(apply(&["--dry-run"]), ["would be created", "would be changed", "would be created"]);
+    let inspect = ["inspect", "project", "applied"];
+    fails(&cli.run(&inspect).unwrap(), NOT_FOUND);
+    assert_eq!(apply(&["--wait"]), ["created", "changed", "created"]);
+    assert_eq!(apply(&[]), ["unchanged"; 3]);
+    write("two");
+    assert_eq!(apply(&[]), ["changed", "unchanged", "unchanged"]);
+    let project = cli.json(&inspect).unwrap();
+    assert_eq!(project["description"], "two");
+    assert_eq!(project["labels"]["ours"], "x");
+    assert_eq!(project["clusterId"], world.north.as_str());
+
+    // What is shown can be applied, and goes through kubectl's ways too: from stdin.
+    let same = with_input(cli, &["apply", "-f", "-", "-o", "json"], &project.to_string());
+    assert_eq!(same.json().unwrap()[0]["result"], "unchanged");
+    for (text, code) in [
+        ("{type: projct, name: x}", NOT_FOUND),
+        ("{type: project, name: x, colour: red}", INVALID),
+        ("{type: project}", INVALID),
+        ("", INVALID),
+    ] {
+        fails(&with_input(cli, &["apply", "-f", "-"], text), code);
+    }
+    cli.succeed(&["settings", "reset", "ui-brand"]).unwrap();
+    assert_eq!(cli.succeed(&["settings", "get", "ui-brand"]).unwrap().trim(), "");
+    let waited = cli.run(&["wait", "cluster", "north", "--for", "state=no", "--timeout", "1s"]);
+    fails(&waited.unwrap(), TIMEOUT);
+}
+
+/// The one credential that is kept.
+fn kept(cli: &Cli) -> Result<(PathBuf, Value)> {
+    let folder = cli.home().join(".drover/credentials");
+    let files: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.map(|e| Ok(e?.path())).collect::<Result<_>>()?;
+    let mut files = files.into_iter().filter(|path| path.extension().is_some_and(|e| e == "json"));
+    let file = files.next().context("no credential is kept")?;
+    ensure!(files.next().is_none(), "several are kept");
+    let text = std::fs::read_to_string(&file)?;
+    Ok((file, serde_json::from_str(&text)?))
+}
+
+#[test]
+fn kubectl_gets_credentials_that_are_renewed_and_end_with_the_login() {
+    let world = world();
+    let cli = Cli::admin(&world.server).unwrap();
+    let config = cli.succeed(&["cluster", "kubeconfig", "north", "--exec"]).unwrap();
+    assert!(!config.contains("token"), "{config}");
+    let file = cli.home().join("exec.kubeconfig");
+    std::fs::write(&file, config).unwrap();
+    let kubectl = Kubectl::new(&file, cli.home()).unwrap();
+    let namespaces = kubectl.succeed(&["get", "namespaces"]).unwrap();
+    assert!(namespaces.contains("cattle-system"), "{namespaces}");
+
+    let (path, first) = kept(&cli).unwrap();
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    assert_eq!(mode(&cli.home().join(".drover/config.json")), 0o600);
+    let id = |kept: &Value| kept["token"].as_str().unwrap().split(':').next().unwrap().to_owned();
+    let token = cli.json(&["inspect", "token", &id(&first)]).unwrap();
+    assert_eq!(token["clusterId"], world.north.as_str());
+    assert_eq!(token["ttl"], 3_600_000);
+    kubectl.succeed(&["get", "namespaces"]).unwrap();
+    assert_eq!(kept(&cli).unwrap().1, first);
+
+    // Shortly before its end another takes its place, once for all that ask at the same time.
+    let mut late = first.clone();
+    late["renewAt"] = "2024-01-01T00:00:00Z".into();
+    std::fs::write(&path, late.to_string()).unwrap();
+    let ask =
+        ["credential", "--server", first["context"].as_str().unwrap(), "--cluster", &world.north];
+    let asking: Vec<_> = (0..4)
+        .map(|_| cli.command(&ask).unwrap().stdout(Stdio::piped()).spawn().unwrap())
+        .collect();
+    let answers: Vec<Value> = asking
+        .into_iter()
+        .map(|child| serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap())
+        .collect();
+    assert!(answers.iter().all(|answer| answer == &answers[0]), "{answers:?}");
+    let second = kept(&cli).unwrap().1;
+    assert_ne!(id(&second), id(&first));
+    kubectl.succeed(&["get", "namespaces"]).unwrap();
+
+    cli.succeed(&["logout"]).unwrap();
+    assert!(kept(&cli).is_err());
+    let said = kubectl.refuse(&["get", "namespaces"]).unwrap();
+    assert!(said.contains("drover login"), "{said}");
+    fails(&world.admin.run(&["inspect", "token", &id(&second)]).unwrap(), NOT_FOUND);
+}
+
+#[test]
+fn what_runs_is_shown_though_a_cluster_is_out_of_reach() {
+    let world = world();
+    let cli = &world.admin;
+    let agent = "cattle-cluster-agent";
+    let shown = cli.json(&["ps", "--cluster", "north"]).unwrap();
+    let row = shown.as_array().unwrap().iter().find(|row| row["name"] == agent).unwrap();
+    assert_eq!((&row["ready"], &row["kind"]), (&json!("1/1"), &json!("Deployment")), "{row}");
+    let pods = cli.succeed(&["ps", "--cluster", "north", "--pods"]).unwrap();
+    assert!(pods.contains("Running"), "{pods}");
+
+    journey::create_cluster(&world.server, "absent").unwrap();
+    let all = cli.run(&["ps", "--all-clusters", "--timeout", "5s"]).unwrap();
+    fails(&all, UNREACHABLE);
+    assert!(all.stdout.contains(agent), "{all:?}");
+    assert!(all.stderr.contains("warning: cluster absent: "), "{all:?}");
+    cli.succeed(&["cluster", "rm", "absent", "--yes", "--force"]).unwrap();
+}
+
+#[test]
+fn names_cannot_steer_the_terminal() {
+    let world = world();
+    let admin = world.server.admin().unwrap();
+    let name = "a\u{1b}[2J\nroot  u-0  \u{202e}x\u{9b}31m";
+    let user = json!({"username": "mallory", "name": name, "password": "password-of-mallory"});
+    admin.post("/v3/users", &user).unwrap().success().unwrap();
+    for arguments in [&["user", "ls"][..], &["user", "get", "mallory"], &["inspect", "user"]] {
+        let shown = world.admin.run(arguments).unwrap();
+        let text = format!("{}{}", shown.stdout, shown.stderr);
+        assert!(shown.success && text.contains("mallory"), "{shown:?}");
+        assert!(!text.contains(['\u{1b}', '\u{202e}', '\u{9b}']), "{shown:?}");
+    }
+    let table = world.admin.succeed(&["user", "ls"]).unwrap();
+    assert!(!table.lines().any(|line| line.starts_with("root")), "{table}");
+}

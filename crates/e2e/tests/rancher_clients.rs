@@ -1,0 +1,113 @@
+//! The management API as its existing clients use it, with a simulated cluster behind it: the published
+//! Python client, which builds itself from the schemas; the rancher CLI, whose requests are played back as
+//! they were recorded; and what the Terraform provider asks for, in its order.
+
+#![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
+
+#[path = "rancher_clients/session.rs"]
+mod session;
+#[path = "rancher_clients/terraform.rs"]
+mod terraform;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::Arc;
+
+use e2e::journey::{self, Imported, Target};
+use e2e::server::ADMIN_PASSWORD;
+use e2e::{Cli, Client, Server, Shared, Sim, eventually};
+use session::Session;
+use testbed::{Binaries, Program};
+
+const SESSION: &str = include_str!("fixtures/rancher-cli-2.6.11.txt");
+/// Every step that `rancher-client` reports.
+const STEPS: [&str; 3] = ["schemas", "resources", "lists"];
+/// Types that `rancher-client` makes resources of, at least.
+const LIVED_MIN: usize = 50;
+
+struct World {
+    server: Server,
+    sim: Sim,
+    /// Of the simulated cluster; it is called demo.
+    cluster: Imported,
+}
+
+static WORLD: Shared<World> = Shared::new();
+
+fn world() -> Arc<World> {
+    WORLD.get(|| {
+        let server = Server::start()?;
+        let cli = Cli::admin(&server)?;
+        let sim = Sim::start(&["--nodes", "2"])?;
+        let target = Target::reached_by(&sim.kubeconfig(), server.folder())?;
+        let cluster = journey::import(&server, &cli, "demo", &target)?;
+        Ok(World { server, sim, cluster })
+    })
+}
+
+impl World {
+    /// A client with the token of a login, and the token's id.
+    fn admin(&self) -> (Client, String) {
+        let token = self.server.login("admin", ADMIN_PASSWORD).unwrap();
+        let id = token.split(':').next().unwrap().to_owned();
+        (self.server.anyone().unwrap().bearer(&token), id)
+    }
+
+    /// What a failed step is told with.
+    fn logs(&self) -> String {
+        format!("server:\n{}\nsimulator:\n{}", self.server.log_tail(), self.sim.log_tail())
+    }
+}
+
+#[test]
+fn the_python_client_of_the_management_api_walks_every_type() {
+    // Of its own, because it looks at everything that is there.
+    let server = Server::start().unwrap();
+    let token = server.login("admin", ADMIN_PASSWORD).unwrap();
+    let program = Binaries::locate().path(Program::RancherClient).unwrap();
+    let mut command = Command::new(program);
+    command.arg(server.url()).arg(server.ca_file()).env("TOKEN", token);
+    // They would be trusted in place of the server's authority.
+    command.env_remove("REQUESTS_CA_BUNDLE").env_remove("CURL_CA_BUNDLE");
+    let output = command.output().unwrap();
+    let (said, complained) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}\n{complained}\n{}", server.log_tail());
+    let done: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("ok ")).collect();
+    assert_eq!(done, STEPS, "{complained}");
+    let lived = said.lines().find_map(|line| line.split_once(" types lived"));
+    let lived: usize = lived.unwrap().0.parse().unwrap();
+    assert!(lived >= LIVED_MIN, "{said}");
+}
+
+#[test]
+fn a_recorded_session_of_the_rancher_cli_goes_through() {
+    let world = world();
+    let (client, token) = world.admin();
+    let cluster = world.cluster.id.clone();
+    let projects = client.get(&format!("/v3/projects?clusterId={cluster}&name=Default")).unwrap();
+    let project = projects.success().unwrap()["data"][0]["id"].as_str().unwrap().to_owned();
+    let project = project.split_once(':').unwrap().1.to_owned();
+    eventually("the nodes of the cluster are known", || {
+        let nodes = client.get(&format!("/v3/nodes?clusterId={cluster}&name=node-1"))?;
+        let nodes = nodes.success()?;
+        anyhow::ensure!(nodes["data"][0]["state"] == "active", "{nodes}");
+        Ok(())
+    });
+    let known = [("cluster", cluster), ("project", project), ("token", token)];
+    let known: BTreeMap<_, _> = known.map(|(name, id)| (name.to_owned(), id)).into();
+    let mut session = Session::new(client, known);
+    let commands = session.play(SESSION).unwrap_or_else(|error| {
+        panic!("{error:#}\n{}", world.logs());
+    });
+    assert!(commands > 20, "{commands}");
+}
+
+#[test]
+fn what_the_terraform_provider_asks_for_is_answered_as_it_waits_for_it() {
+    let world = world();
+    let (client, _) = world.admin();
+    terraform::run(&world.server, &client, &world.cluster.id).unwrap_or_else(|error| {
+        panic!("{error:#}\n{}", world.logs());
+    });
+}

@@ -1,0 +1,222 @@
+//! The requests of the Terraform provider, in its order, with what it waits for: an apply, the reads of a
+//! plan, which must find nothing to do, and a destroy.
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::{Client, Server, eventually};
+use serde_json::{Map, Value, json};
+
+/// States that the provider takes while it waits for a project.
+const PROJECT_STATES: [&str; 3] = ["initializing", "configuring", "active"];
+const PASSWORD: &str = "a password for terraform";
+const NEW_PASSWORD: &str = "another password for terraform";
+
+/// `joined`: the id of a cluster whose agent is connected.
+pub fn run(server: &Server, client: &Client, joined: &str) -> Result<()> {
+    configure(server, client).context("configure")?;
+    bootstrap(server).context("bootstrap")?;
+    let terraform = Terraform { client };
+    let cluster = terraform.cluster().context("cluster")?;
+    let made =
+        [terraform.project(joined).context("project")?, terraform.user(server).context("user")?];
+    let [project, user] = &made;
+    let bindings = [
+        terraform
+            .make("/v3/globalrolebindings", &json!({"globalRoleId": "user", "userId": user}))?,
+        terraform.make(
+            "/v3/clusterroletemplatebindings",
+            &json!({"clusterId": joined, "roleTemplateId": "cluster-member", "userId": user,
+                "name": "tf-members"}),
+        )?,
+        terraform.make(
+            "/v3/projectroletemplatebindings",
+            &json!({"projectId": project, "roleTemplateId": "project-member", "userId": user,
+                "name": "tf-project-members"}),
+        )?,
+    ];
+    let plurals =
+        ["globalRoleBindings", "clusterRoleTemplateBindings", "projectRoleTemplateBindings"];
+    for (plural, id) in plurals.into_iter().zip(&bindings) {
+        terraform.remove(&format!("/v3/{plural}/{id}")).with_context(|| plural.to_owned())?;
+    }
+    terraform.remove(&format!("/v3/projects/{project}"))?;
+    terraform.remove(&format!("/v3/users/{user}"))?;
+    terraform.remove(&format!("/v3/clusters/{cluster}"))
+}
+
+fn configure(server: &Server, client: &Client) -> Result<()> {
+    ensure!(server.anyone()?.get("/ping")?.text() == "pong");
+    let schemas = client.get("/v3")?.headers.get("x-api-schemas").cloned();
+    ensure!(schemas.is_some_and(|at| at.as_bytes().ends_with(b"/v3/schemas")));
+    client.get("/v3/settings/k8s-version")?.success()?;
+    let version = client.get("/v3/settings/server-version")?.success()?;
+    ensure!(version["value"] == "v2.6.9", "{version}");
+    let images = client.get("/v3/rkek8ssystemimages")?.success()?;
+    ensure!(images["data"].is_array() && images["pagination"]["next"].is_null(), "{images}");
+    Ok(())
+}
+
+/// What a fresh server is asked for with the password of its administrator; the password stays.
+fn bootstrap(server: &Server) -> Result<()> {
+    let login = "/v3-public/localProviders/local?action=login";
+    let password = e2e::server::ADMIN_PASSWORD;
+    let body = json!({"username": "admin", "password": password, "ttl": 60_000,
+        "description": "Terraform bootstrap admin session"});
+    let token = server.anyone()?.post(login, &body)?.success()?;
+    ensure!(token["type"] == "token" && token["id"].is_string(), "{token}");
+    let client = server.anyone()?.bearer(token["token"].as_str().context("no token")?);
+    for (name, value) in [("server-url", server.url()), ("telemetry-opt", "out")] {
+        let path = format!("/v3/settings/{name}");
+        let set = client.put(&path, &json!({"value": value}))?.success()?;
+        ensure!(set["value"] == value, "{set}");
+    }
+    let users = client.get("/v3/users?username=admin")?.success()?;
+    let [admin] = users["data"].as_array().context("no list")?.as_slice() else {
+        bail!("not one administrator: {users}");
+    };
+    let set = admin["actions"]["setpassword"].as_str().context("no setpassword")?;
+    let action = format!("/v3/users/{}?action=setpassword", text(admin, "id")?);
+    ensure!(set.ends_with(&action), "{set}");
+    client.post(&action, &json!({"newPassword": password}))?.success()?;
+    let body = json!({"userId": admin["id"], "description": "Terraform", "ttl": 0});
+    let made = client.post("/v3/tokens", &body)?.success()?;
+    let lasting = server.anyone()?.bearer(&text(&made, "token")?);
+    let gone = lasting.delete(&format!("/v3/tokens/{}", text(&token, "id")?))?;
+    ensure!(gone.status.is_success(), "{}", gone.text());
+    let read = lasting.get(&format!("/v3/tokens/{}", text(&made, "id")?))?.success()?;
+    ensure!(read["expired"] == false, "{read}");
+    ensure!(client.get("/v3/users")?.status == 401, "the first token still holds");
+    Ok(())
+}
+
+struct Terraform<'a> {
+    client: &'a Client,
+}
+
+impl Terraform<'_> {
+    /// Creates, and reads until nothing changes any more: what was asked for must be read back.
+    fn make(&self, collection: &str, body: &Value) -> Result<String> {
+        let made = self.client.post(collection, body)?.success()?;
+        let id = text(&made, "id")?;
+        self.planned(&format!("{collection}/{id}"), body)?;
+        Ok(id)
+    }
+
+    /// A plan that finds nothing to do: all that was asked for is read, again and again the same.
+    fn planned(&self, path: &str, asked: &Value) -> Result<()> {
+        let read = || self.client.get(path)?.success();
+        let (first, second) = (read()?, read()?);
+        for (name, value) in asked.as_object().unwrap_or(&Map::new()) {
+            let secret = name == "password";
+            ensure!(secret || first[name] == *value, "{path}: {name} is {}", first[name]);
+            ensure!(first[name] == second[name], "{path}: {name} changes");
+        }
+        Ok(())
+    }
+
+    fn state(&self, path: &str, wanted: &str, taken: &[&str]) -> Result<Value> {
+        let mut other = None;
+        let found = eventually(&format!("{path} is {wanted}"), || -> Result<Option<Value>> {
+            let read = self.client.get(path)?.success()?;
+            let state = text(&read, "state")?;
+            if !taken.is_empty() && !taken.contains(&state.as_str()) {
+                other = Some(state);
+                return Ok(None);
+            }
+            ensure!(state == wanted, "{state}");
+            Ok(Some(read))
+        });
+        found.with_context(|| format!("{path}: the provider does not wait in {other:?}"))
+    }
+
+    /// An imported cluster, which nobody joins: pending, with the commands that join it.
+    fn cluster(&self) -> Result<String> {
+        let body = json!({"name": "tf-imported", "description": "by Terraform"});
+        let id = self.make("/v3/clusters", &body)?;
+        let own = format!("/v3/clusters/{id}");
+        self.state(&own, "pending", &[])?;
+        let path = format!("/v3/clusterregistrationtokens/{id}:default-token");
+        eventually("the commands of the registration token", || {
+            let token = self.client.get(&path)?.success()?;
+            for command in ["command", "insecureCommand", "nodeCommand", "manifestUrl"] {
+                ensure!(!text(&token, command)?.is_empty(), "{token}");
+            }
+            Ok(())
+        });
+        let projects = self.client.get(&format!("/v3/projects?clusterId={id}"))?.success()?;
+        ensure!(projects["data"].is_array(), "{projects}");
+        let generate = format!("{own}?action=generateKubeconfig");
+        let made = self.client.post(&generate, &json!({}))?.success()?;
+        let token = kubeconfig_token(&text(&made, "config")?)?;
+        let (name, _) = token.split_once(':').context("no name:key")?;
+        let read = self.client.get(&format!("/v3/tokens/{name}"))?.success()?;
+        ensure!(read["expired"] == false, "{read}");
+        self.client.put(&own, &json!({"description": "changed"}))?.success()?;
+        self.planned(&own, &json!({"name": "tf-imported", "description": "changed"}))?;
+        Ok(id)
+    }
+
+    fn project(&self, cluster: &str) -> Result<String> {
+        let mut body = json!({
+            "name": "tf-project", "clusterId": cluster, "description": "by Terraform",
+            "resourceQuota": {"limit": {"pods": "20", "limitsCpu": "2000m"}},
+            "namespaceDefaultResourceQuota": {"limit": {"pods": "10", "limitsCpu": "1000m"}},
+            "containerDefaultResourceLimit": {"limitsCpu": "20m", "requestsMemory": "10Mi"},
+        });
+        let made = self.client.post("/v3/projects", &body)?.success()?;
+        let id = text(&made, "id")?;
+        let own = format!("/v3/projects/{id}");
+        self.state(&own, "active", &PROJECT_STATES)?;
+        self.planned(&own, &body)?;
+        body["description"] = "changed".into();
+        body["resourceQuota"]["limit"] = json!({"pods": "30"});
+        body["namespaceDefaultResourceQuota"]["limit"] = json!({"pods": "10"});
+        self.client.put(&format!("{own}?_replace=true"), &body)?.success()?;
+        self.planned(&own, &body)?;
+        Ok(id)
+    }
+
+    fn user(&self, server: &Server) -> Result<String> {
+        let body = json!({"username": "tf-user", "password": PASSWORD, "name": "Terraform's",
+            "enabled": true});
+        let id = self.make("/v3/users", &body)?;
+        let own = format!("/v3/users/{id}");
+        self.state(&own, "active", &[])?;
+        server.login("tf-user", PASSWORD)?;
+        let set = format!("{own}?action=setpassword");
+        self.client.post(&set, &json!({"newPassword": NEW_PASSWORD}))?.success()?;
+        server.login("tf-user", NEW_PASSWORD)?;
+        Ok(id)
+    }
+
+    /// Through `removing`, if it is seen at all, to 404 or 403, which the provider takes for removed.
+    fn remove(&self, path: &str) -> Result<()> {
+        let answer = self.client.delete(path)?;
+        ensure!(answer.status.is_success(), "{}: {}", answer.status, answer.text());
+        let mut other = None;
+        eventually(&format!("{path} is removed"), || {
+            let read = self.client.get(path)?;
+            if read.status == 404 || read.status == 403 {
+                return Ok(());
+            }
+            let state = read.json()["state"].as_str().map(str::to_owned);
+            let unknown = state.filter(|state| state != "removing" && other.is_none());
+            other = other.take().or(unknown);
+            bail!("{}: {}", read.status, read.text())
+        });
+        ensure!(other.is_none(), "{path} was {other:?} while it was removed");
+        Ok(())
+    }
+}
+
+fn text(resource: &Value, field: &str) -> Result<String> {
+    let found = resource[field].as_str().map(str::to_owned);
+    found.with_context(|| format!("no '{field}': {resource}"))
+}
+
+/// The token of the only user of a kubeconfig.
+fn kubeconfig_token(config: &str) -> Result<String> {
+    let config: Value = serde_saphyr::from_str(config)?;
+    let users = config["users"].as_array().context("no users")?;
+    ensure!(users.len() == 1, "{} users", users.len());
+    text(&users[0]["user"], "token")
+}
