@@ -2,9 +2,7 @@
 //!
 //! A test has a long form when it reads `DROVER_SOAK_SECONDS` and goes on for that long. A suite is
 //! a crate with such tests; the sources are asked, so that no list can be out of date. The suite
-//! [`fuzz`] is the fuzz targets.
-
-mod fuzz;
+//! `fuzz` is the fuzz targets.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,10 +10,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::fuzz::{Ended, Fuzzer};
 use crate::{deps, process, workspace};
 
 /// Tests with a long form read how long it shall be from here.
 const SECONDS_ENV: &str = "DROVER_SOAK_SECONDS";
+const FUZZ_SUITE: &str = "fuzz";
+/// Each fuzz target goes on for so long when nothing else is said.
+const FUZZ_TARGET_TIME: Duration = Duration::from_secs(3600);
 
 /// What to run, and for how long.
 #[derive(Args)]
@@ -41,7 +43,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let mut suites = suites(&workspace::root().join("crates"))?;
-    suites.push(fuzz::SUITE.to_owned());
+    suites.push(FUZZ_SUITE.to_owned());
     if arguments.list {
         suites.iter().for_each(|suite| println!("{suite}"));
         return Ok(());
@@ -58,13 +60,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let count = u32::try_from(suites.len()).unwrap_or(u32::MAX);
     let of_fuzz = given.map(|given| given / count);
     let share = given.unwrap_or(Duration::from_secs(3600)) / count;
-    if suites.iter().any(|suite| suite != fuzz::SUITE) {
+    if suites.iter().any(|suite| suite != FUZZ_SUITE) {
         deps::run()?;
     }
     for suite in &suites {
         let start = Instant::now();
-        if suite == fuzz::SUITE {
-            fuzz::run(arguments.target.as_deref(), of_fuzz, arguments.seed)?;
+        if suite == FUZZ_SUITE {
+            fuzz(arguments.target.as_deref(), of_fuzz, arguments.seed)?;
             continue;
         }
         println!("soak {suite} for {}", process::length(share));
@@ -72,6 +74,27 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         cargo.args(["test", "-p", suite, "--", "--nocapture"]);
         process::succeed(cargo.env(SECONDS_ENV, share.as_secs().to_string()))?;
         println!("soak {suite} held for {}", process::length(start.elapsed()));
+    }
+    Ok(())
+}
+
+/// Runs every fuzz target, or `only` one, for their shares of `time`.
+fn fuzz(only: Option<&str>, time: Option<Duration>, seed: Option<u32>) -> Result<()> {
+    let fuzzer = Fuzzer::build()?;
+    let targets = match only {
+        Some(only) => vec![only.to_owned()],
+        None => fuzzer.targets()?,
+    };
+    let count = u32::try_from(targets.len()).unwrap_or(u32::MAX);
+    let share = time.map_or(FUZZ_TARGET_TIME, |time| time / count);
+    let mut broken = Vec::new();
+    for target in &targets {
+        if fuzzer.run(target, share, seed, &mut |line| println!("{line}"))? == Ended::Broken {
+            broken.push(target.as_str());
+        }
+    }
+    if !broken.is_empty() {
+        bail!("inputs that break {} are below target/fuzz", broken.join(", "));
     }
     Ok(())
 }

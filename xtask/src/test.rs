@@ -2,7 +2,8 @@
 //!
 //! Everything is built in one go, because cargo would build shared dependencies anew for another
 //! selection of crates. The test programs are then run one by one, as cargo does it, with times
-//! per test. The web interface's tests are run by Vitest. `outcome` reads what both say.
+//! per test. The web interface's tests are run by Vitest. `outcome` reads what both say. The fuzz
+//! targets run beside all of it, with what is left of the processor.
 
 mod outcome;
 
@@ -19,6 +20,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
+use crate::fuzz::{Ended, Fuzzer};
 use crate::{deps, image, process, ui, workspace};
 use outcome::Outcome;
 
@@ -52,7 +54,7 @@ const fn minutes(number: u64) -> Duration {
 /// In the order in which they fail fastest. A suite beyond its budget fails.
 const SUITES: [Suite; 5] = [
     Suite { name: "interface", tests: Tests::Interface("vite.config.ts"), budget: minutes(2) },
-    Suite { name: "in process", tests: Tests::AllOtherCrates, budget: minutes(10) },
+    Suite { name: "in process", tests: Tests::AllOtherCrates, budget: minutes(14) },
     Suite { name: "real parts", tests: Tests::Crates(&["testbed", "xtask"]), budget: minutes(8) },
     Suite { name: "system", tests: Tests::Crates(&["e2e"]), budget: minutes(28) },
     Suite { name: "browser", tests: Tests::Interface("e2e/vitest.config.ts"), budget: minutes(10) },
@@ -60,7 +62,12 @@ const SUITES: [Suite; 5] = [
 /// Package and target of a program that mostly waits, for so long that the others of its suite run
 /// meanwhile.
 const BESIDE: (&str, &str) = ("e2e", "test controller_manager");
-/// So many of them touch nothing outside their process.
+/// What each fuzz target gets of the processor, beside all suites.
+const FUZZ_TARGET_TIME: Duration = minutes(1);
+const FUZZ_BUDGET: Duration = minutes(50);
+/// The same search each time: a change is judged by what it does, not by luck. `soak` tries its luck.
+const FUZZ_SEED: u32 = 1;
+/// So many of the suites touch nothing outside their process.
 const FAST_SUITES: usize = 2;
 const SLOWEST_SHOWN: usize = 5;
 
@@ -89,6 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let programs = build(arguments.fast)?;
     println!("built in {}", process::length(start.elapsed()));
 
+    let fuzzing = (!arguments.fast).then(|| std::thread::spawn(fuzz));
     let mut finished = Vec::new();
     for suite in suites {
         let begun = Instant::now();
@@ -98,7 +106,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         let own = programs.iter().filter(|program| suite.holds(&program.package));
         run_all(&own.collect::<Vec<_>>(), suite.budget, &mut outcome)?;
-        finished.push((suite, begun.elapsed(), outcome));
+        let took = begun.elapsed();
+        finished.push(Finished { name: suite.name, budget: suite.budget, took, outcome });
+    }
+    if let Some(fuzzing) = fuzzing {
+        finished.push(fuzzing.join().ok().context("the thread of the fuzz targets broke")??);
     }
     report(&finished, start.elapsed())
 }
@@ -132,20 +144,52 @@ fn run_all(programs: &[&Program], budget: Duration, outcome: &mut Outcome) -> Re
     })
 }
 
+/// A suite that has run.
+struct Finished {
+    name: &'static str,
+    budget: Duration,
+    took: Duration,
+    outcome: Outcome,
+}
+
+/// Every fuzz target for its time of the processor, told of when the last has ended.
+fn fuzz() -> Result<Finished> {
+    let begun = Instant::now();
+    let mut outcome = Outcome::default();
+    let mut said = String::new();
+    let fuzzer = Fuzzer::build()?;
+    for target in fuzzer.targets()? {
+        if begun.elapsed() > FUZZ_BUDGET {
+            outcome.broken.push(format!("fuzz {target} was not run: over budget"));
+            continue;
+        }
+        let tell = &mut |line: &str| {
+            said.push_str(line);
+            said.push('\n');
+        };
+        match fuzzer.run(&target, FUZZ_TARGET_TIME, Some(FUZZ_SEED), tell)? {
+            Ended::Clean => outcome.passed += 1,
+            Ended::Broken => outcome.broken.push(format!("fuzz {target}")),
+        }
+    }
+    print!("{said}");
+    Ok(Finished { name: "fuzz", budget: FUZZ_BUDGET, took: begun.elapsed(), outcome })
+}
+
 /// Prints minutes, slowest tests and, last, the sum in the form that cargo's own tests end with.
-fn report(finished: &[(&Suite, Duration, Outcome)], total: Duration) -> Result<()> {
+fn report(finished: &[Finished], total: Duration) -> Result<()> {
     println!();
     let mut sum = Outcome::default();
-    for (suite, took, outcome) in finished {
+    for suite in finished {
         println!(
             "suite {:<12} {:>8} of {:>8}  {} passed, {} failed",
             suite.name,
-            process::length(*took),
+            process::length(suite.took),
             process::length(suite.budget),
-            outcome.passed,
-            outcome.failed()
+            suite.outcome.passed,
+            suite.outcome.failed()
         );
-        sum.add(outcome);
+        sum.add(&suite.outcome);
     }
     println!("slowest tests:");
     for (name, seconds) in sum.slowest(SLOWEST_SHOWN) {

@@ -1,5 +1,5 @@
-//! The published Kubernetes client for Python, with the program of ours that uses it, unpacked below
-//! target/deps. Nothing is installed, and what comes is fixed by hashes.
+//! The published clients for Python of Kubernetes and of the management API, with the programs of ours
+//! that use them, unpacked below target/deps. Nothing is installed, and what comes is fixed by hashes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,14 +13,15 @@ use super::{forget_others, link};
 use crate::{fingerprint, process};
 
 const NAME: &str = "python-client";
-const PROGRAM: &str = "client.py";
+/// Each is a file of that name with the ending `.py`.
+const PROGRAMS: [&str; 2] = [NAME, "rancher-client"];
 /// What to do when it cannot be had.
 const OTHERWISE: &str = "tests with the Python client need Python 3.11 or newer and its pip; on Debian \
     `apt-get install python3-pip`. Another version may need its hash of PyYAML in \
     testbed/python-client/requirements.txt";
 /// Finds everything from where it lies, so that a copy of target/deps works too.
-const STARTER: &str = "#!/bin/sh\nhere=$(dirname \"$(readlink -f \"$0\")\")\n\
-    PYTHONPATH=\"$here/packages\" exec python3 \"$here/client.py\" \"$@\"\n";
+const STARTER: &str = "#!/bin/sh\nprogram=$(readlink -f \"$0\")\n\
+    PYTHONPATH=\"$(dirname \"$program\")/packages\" exec python3 \"$program.py\" \"$@\"\n";
 
 /// `testbed` is the folder of the sources.
 pub fn provide(testbed: &Path, deps: &Path) -> Result<()> {
@@ -31,7 +32,7 @@ pub fn provide(testbed: &Path, deps: &Path) -> Result<()> {
         bring(&source, &build).context(OTHERWISE)?;
         forget_others(&builds, &build)?;
     }
-    link(deps, NAME, &build.join(NAME))
+    PROGRAMS.iter().try_for_each(|program| link(deps, program, &build.join(program)))
 }
 
 fn bring(source: &Path, build: &Path) -> Result<()> {
@@ -40,7 +41,7 @@ fn bring(source: &Path, build: &Path) -> Result<()> {
     // Packages of an attempt that failed would be left as they are.
     let _ = fs::remove_dir_all(&unfinished);
     fs::create_dir_all(&unfinished)?;
-    eprintln!("bringing the Python client (once; 50 MB)");
+    eprintln!("bringing the Python clients (once; 50 MB)");
     let mut pip = Command::new("python3");
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
         .args(["--root-user-action=ignore", "--require-hashes", "--no-deps"])
@@ -49,10 +50,13 @@ fn bring(source: &Path, build: &Path) -> Result<()> {
         .arg("--requirement")
         .arg(source.join("requirements.txt"));
     process::succeed(&mut pip)?;
-    fs::copy(source.join(PROGRAM), unfinished.join(PROGRAM))?;
-    let starter = unfinished.join(NAME);
-    fs::write(&starter, STARTER)?;
-    fs::set_permissions(&starter, fs::Permissions::from_mode(0o755))?;
+    for program in PROGRAMS {
+        let file = format!("{program}.py");
+        fs::copy(source.join(&file), unfinished.join(&file))?;
+        let starter = unfinished.join(program);
+        fs::write(&starter, STARTER)?;
+        fs::set_permissions(&starter, fs::Permissions::from_mode(0o755))?;
+    }
     fs::rename(&unfinished, build).context("cannot put the finished folder in place")?;
     eprintln!("  {NAME}: {}", process::length(start.elapsed()));
     Ok(())

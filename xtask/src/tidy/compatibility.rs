@@ -1,4 +1,4 @@
-//! The table of what is offered of the Kubernetes API speaks of tests that exist, and counts right.
+//! The tables of what is offered of other products' APIs speak of tests that exist, and count right.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -8,14 +8,31 @@ use regex::Regex;
 
 use super::{Complaint, Source, Tree};
 
-const TABLE: &str = "docs/compat/kubernetes-api.md";
-/// In the order of the columns that count them.
-const STATES: [&str; 4] = ["done", "partly", "not yet", "not offered"];
-const PRIORITIES: [&str; 3] = ["P0", "P1", "P2"];
+/// A table of rows `| id | what | (priority) | state | proof |` and of sums by group.
+struct Table {
+    path: &'static str,
+    /// In the order of the columns that count them.
+    states: [&'static str; 4],
+    /// Of rows that have one, which groups them. Other rows are grouped by the letter of their id.
+    priorities: &'static [&'static str],
+}
+
+const TABLES: [Table; 2] = [
+    Table {
+        path: "docs/compat/kubernetes-api.md",
+        states: ["done", "partly", "not yet", "not offered"],
+        priorities: &["P0", "P1", "P2"],
+    },
+    Table {
+        path: "docs/compat/management-api.md",
+        states: ["done", "partly", "not yet", "on purpose"],
+        priorities: &[],
+    },
+];
 /// Of the sums.
 const ALL: &str = "all";
-/// Row, what, priority, state, proof.
-const ROW_CELLS: usize = 5;
+/// Group, a number for each state, and for all.
+const SUM_CELLS: usize = 6;
 
 static TEST: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"#\[(?:tokio::)?test(?:\([^\]]*\))?\]\s*(?:#\[[^\]]*\]\s*)*(?:async\s+)?fn\s+(\w+)")
@@ -27,73 +44,83 @@ fn pattern(text: &str) -> Regex {
 }
 
 pub fn check(tree: &Tree) -> Result<Vec<Complaint>> {
-    let Some(table) = tree.files.iter().find(|source| source.path.ends_with(TABLE)) else {
-        return Ok(Vec::new());
-    };
     let tests = tests(tree);
     let mut complaints = Vec::new();
-    let mut first_lines = BTreeMap::new();
-    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    let mut sums = Vec::new();
-    for (line, cells) in rows(table) {
-        match cells.as_slice() {
-            [priority, numbers @ ..] if numbers.len() == ROW_CELLS => {
-                sums.push((line, *priority, numbers.to_vec()));
-            }
-            [id, _, priority, state, proof] => {
-                let mut complain = |text: String| {
-                    complaints.push(table.complain(line, format!("row '{id}' {text}")));
-                };
-                if let Some(first) = first_lines.insert(*id, line) {
-                    complain(format!("is there twice, first in line {first}"));
-                }
-                if !PRIORITIES.contains(priority) {
-                    complain(format!("has no priority '{priority}'"));
-                }
-                if let Some(problem) = problem(state, proof, &tests) {
-                    complain(problem);
-                }
-                for key in [(*priority, *state), (*priority, ALL), (ALL, *state), (ALL, ALL)] {
-                    *counts.entry(key).or_default() += 1;
-                }
-            }
-            _ => {}
-        }
-    }
-    for (line, priority, numbers) in sums {
-        let states = STATES.iter().copied().chain([ALL]);
-        for (state, number) in states.zip(numbers) {
-            let count = counts.get(&(priority, state)).copied().unwrap_or_default();
-            if number.parse() != Ok(count) {
-                let text = format!("{priority} {state}: the rows say {count}, not {number}");
-                complaints.push(table.complain(line, text));
-            }
-        }
+    for table in &TABLES {
+        let file = tree.files.iter().find(|source| source.path.ends_with(table.path));
+        complaints.extend(file.map(|file| table.check(file, &tests)).unwrap_or_default());
     }
     Ok(complaints)
 }
 
-/// What is wrong with what a row says.
-fn problem(state: &str, proof: &str, tests: &BTreeSet<(&str, &str)>) -> Option<String> {
-    if !STATES.contains(&state) {
-        return Some(format!("has no state '{state}'"));
+impl Table {
+    fn check(&self, file: &Source, tests: &BTreeSet<(&str, &str)>) -> Vec<Complaint> {
+        let mut complaints = Vec::new();
+        let mut first_lines = BTreeMap::new();
+        let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        let mut sums = Vec::new();
+        for (line, cells) in rows(file) {
+            let (id, group, state, proof) = match cells.as_slice() {
+                [group, numbers @ ..] if cells.len() == SUM_CELLS => {
+                    sums.push((line, *group, numbers.to_vec()));
+                    continue;
+                }
+                [id, _, priority, state, proof] if !self.priorities.is_empty() => {
+                    (*id, *priority, *state, *proof)
+                }
+                [id, _, state, proof] if self.priorities.is_empty() => {
+                    (*id, id.get(..1).unwrap_or_default(), *state, *proof)
+                }
+                _ => continue,
+            };
+            let mut complain = |text: String| {
+                complaints.push(file.complain(line, format!("row '{id}' {text}")));
+            };
+            if let Some(first) = first_lines.insert(id, line) {
+                complain(format!("is there twice, first in line {first}"));
+            }
+            if !self.priorities.is_empty() && !self.priorities.contains(&group) {
+                complain(format!("has no priority '{group}'"));
+            }
+            if let Some(problem) = self.problem(state, proof, tests) {
+                complain(problem);
+            }
+            for key in [(group, state), (group, ALL), (ALL, state), (ALL, ALL)] {
+                *counts.entry(key).or_default() += 1;
+            }
+        }
+        for (line, group, numbers) in sums {
+            let states = self.states.iter().copied().chain([ALL]);
+            for (state, number) in states.zip(numbers) {
+                let count = counts.get(&(group, state)).copied().unwrap_or_default();
+                if number.parse() != Ok(count) {
+                    let text = format!("{group} {state}: the rows say {count}, not {number}");
+                    complaints.push(file.complain(line, text));
+                }
+            }
+        }
+        complaints
     }
-    if state == "partly" && proof.is_empty() {
-        return Some("does not say what is missing".to_owned());
+
+    /// What is wrong with what a row says.
+    fn problem(&self, state: &str, proof: &str, tests: &BTreeSet<(&str, &str)>) -> Option<String> {
+        if !self.states.contains(&state) {
+            return Some(format!("has no state '{state}'"));
+        }
+        if matches!(state, "partly" | "on purpose") && proof.is_empty() {
+            return Some("does not say what is missing".to_owned());
+        }
+        let named: Vec<(&str, &str)> = NAMED
+            .captures_iter(proof)
+            .map(|found| found.extract())
+            .map(|(_, [crate_name, test])| (crate_name, test))
+            .collect();
+        if state == "done" && named.is_empty() {
+            return Some("names no test".to_owned());
+        }
+        let missing = named.iter().find(|named| !tests.contains(named))?;
+        Some(format!("names '{}::{}', which is no test function", missing.0, missing.1))
     }
-    if state != "done" {
-        return None;
-    }
-    let named: Vec<(&str, &str)> = NAMED
-        .captures_iter(proof)
-        .map(|found| found.extract())
-        .map(|(_, [crate_name, test])| (crate_name, test))
-        .collect();
-    if named.is_empty() {
-        return Some("names no test".to_owned());
-    }
-    let missing = named.iter().find(|named| !tests.contains(named))?;
-    Some(format!("names '{}::{}', which is no test function", missing.0, missing.1))
 }
 
 /// Every test function, with the folder of its crate.
@@ -115,7 +142,7 @@ fn rows(source: &Source) -> impl Iterator<Item = (usize, Vec<&str>)> {
     source.lines().filter_map(|(number, line)| {
         let line = line.strip_prefix("| ")?.strip_suffix('|')?;
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let is_head = matches!(cells[0], "Row" | "Priority");
+        let is_head = matches!(cells[0], "Row" | "Priority" | "Section");
         (!is_head).then_some((number, cells))
     })
 }
