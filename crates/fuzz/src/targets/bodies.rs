@@ -1,5 +1,7 @@
 //! Bodies of requests.
 
+use std::fmt::Write;
+
 use apiserver::body::decode;
 use serde_json::Value;
 
@@ -24,12 +26,28 @@ pub fn json(input: &[u8]) {
     }
 }
 
-/// What is read can be written as JSON, and as such is read alike: JSON is a part of YAML.
+/// What is read can be written as JSON, and as such is read alike: JSON is a part of YAML, but for the
+/// characters that YAML takes as escapes only.
 pub fn yaml(input: &[u8]) {
     let Ok(decoded) = decode::yaml(input) else { return };
-    let text = decoded.value.to_string();
+    let text = in_ascii(&decoded.value.to_string());
     let json: Value = serde_json::from_str(&text).expect("it was written here");
     let again = decode::yaml(text.as_bytes());
     let again = again.unwrap_or_else(|status| panic!("{text}: {}", status.message));
     assert_eq!(again.value, json, "{text}");
+}
+
+/// A JSON text with every character beyond printable ASCII escaped.
+fn in_ascii(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if matches!(character, ' '..='~') {
+            text.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                write!(text, "\\u{unit:04x}").expect("a string takes everything");
+            }
+        }
+    }
+    text
 }
