@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use http::StatusCode;
 use rest_view::store::DeleteOptions;
 use rest_view::{
-    ActionAnswer, ActionHandler, ActionRequest, ApiError, Context, Key, ListScope, Store,
+    ActionAnswer, ActionHandler, ActionRequest, ApiError, Context, Followed, Key, ListScope, Store,
 };
 use serde_json::{Map, Value};
 
@@ -120,6 +120,9 @@ impl Store for NamespaceStore {
         options: &'a DeleteOptions,
     ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
         self.cluster.delete(context, key, options)
+    }
+    fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
+        self.cluster.followed(context)
     }
 }
 

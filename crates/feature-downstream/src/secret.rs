@@ -7,10 +7,12 @@
 mod certificate;
 mod content;
 
+use std::collections::HashSet;
+
 use feature_kit::downstream::ProjectStore;
 use futures::future::BoxFuture;
 use rest_view::store::DeleteOptions;
-use rest_view::{ApiError, Context, Key, ListScope, Mapper, Store};
+use rest_view::{ApiError, Context, Followed, Key, ListScope, Mapper, Store};
 use serde_json::{Map, Value};
 
 pub use certificate::Certificate;
@@ -111,5 +113,14 @@ impl Store for OfKind {
             self.find(context, key).await?;
             self.secrets.delete(context, key, options).await
         })
+    }
+    fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
+        self.secrets.followed(context)
+    }
+    fn homes<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Option<HashSet<String>>, ApiError>> {
+        self.secrets.homes(context)
     }
 }

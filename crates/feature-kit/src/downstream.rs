@@ -11,7 +11,8 @@
 //! `field.cattle.io/projectId` names it. The latter puts the project's id at [`PROJECT_ID`] of each
 //! object, so that a table shows it by `projectId reference[project] CN @projectId`.
 //!
-//! Changes inside clusters cannot be followed yet: neither store is watched.
+//! Changes are followed with the agent's rights; what changed is read as the caller. Roles and bindings
+//! of the cluster are followed too, since they say what the caller may see.
 
 mod cluster_store;
 mod project_store;
@@ -23,7 +24,7 @@ use http::{Request, Uri};
 use kube::Client;
 use rest_view::store::call;
 use rest_view::urls::encode;
-use rest_view::{ApiError, Context, Inside, Key};
+use rest_view::{ApiError, Context, Followed, Inside, Key, KubeResource, Tells};
 
 pub use cluster_store::ClusterStore;
 pub use project_store::{NAMESPACES_AT_ONCE, NAMESPACES_ONE_BY_ONE_MAX, PROJECT_ID, ProjectStore};
@@ -34,6 +35,14 @@ use crate::view::resource_of;
 pub const CLUSTER_TIME_MAX: Duration = Duration::from_secs(30);
 /// Answers of the proxy that say that the cluster could not be asked, or of one that cannot answer.
 const UNAVAILABLE: [u16; 3] = [502, 503, 504];
+
+/// Kinds that say who may see what: plural, kind, whether it is in namespaces.
+const RIGHTS: [(&str, &str, bool); 4] = [
+    ("clusterroles", "ClusterRole", false),
+    ("clusterrolebindings", "ClusterRoleBinding", false),
+    ("roles", "Role", true),
+    ("rolebindings", "RoleBinding", true),
+];
 
 /// The cluster that a request is inside of, and the project, when it is inside of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +133,22 @@ pub async fn answered<T>(asked: impl Future<Output = Result<T, ApiError>>) -> Re
             CLUSTER_TIME_MAX.as_secs()
         ))),
     }
+}
+
+/// What tells of the objects of a resource in the cluster that the request is inside of, and of who may
+/// see them.
+fn followed(context: &Context<'_>, resource: &KubeResource) -> Vec<Followed> {
+    let Ok(location) = Location::of(context) else { return Vec::new() };
+    let follow = |resource: KubeResource, tells: Tells| Followed {
+        cluster: Some(location.cluster.clone()),
+        resource,
+        tells,
+    };
+    let rights = RIGHTS.map(|(plural, kind, namespaced)| {
+        let group = "rbac.authorization.k8s.io";
+        follow(KubeResource::new(group, "v1", plural, kind, namespaced), Tells::Sight)
+    });
+    rights.into_iter().chain([follow(resource.clone(), Tells::Object(String::new()))]).collect()
 }
 
 fn is_name(text: &str) -> bool {

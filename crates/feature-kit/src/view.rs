@@ -70,8 +70,10 @@ pub fn api_versions() -> Vec<ApiVersion> {
 pub fn rest_view(features: &[Feature], context: &ManagementContext) -> RestView {
     let specs = features.iter().flat_map(|feature| &feature.views);
     let watching = context.clients.controller(&reflector_identity());
+    let connections = context.connections.clone();
+    let clusters = move |cluster: &str| connections.client(cluster);
     RestView::new(api_versions(), specs.flat_map(|spec| spec.descriptors(context)))
-        .with_feed(Feed::new(watching, context.scope.stop.clone()))
+        .with_feed(Feed::new(watching, context.scope.stop.clone()).reaching(clusters))
 }
 
 /// Where objects of `K` are in the management API.

@@ -94,6 +94,9 @@ impl ApiError {
     pub fn is_forbidden(&self) -> bool {
         self.status == 403
     }
+    pub fn is_cluster_unavailable(&self) -> bool {
+        self.status == 503 && self.code == "ClusterUnavailable"
+    }
     pub fn is_conflict(&self) -> bool {
         self.status == 409 && self.code == "Conflict"
     }

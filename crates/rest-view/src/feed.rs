@@ -6,9 +6,10 @@
 //! [`follower`] takes keys out one by one, reads each object *as the caller* and makes the frame,
 //! with the very object that a GET answers. So the feed decides nothing about rights, and a slow
 //! client gets fewer and newer states instead of a longer queue. All sockets share one watch per
-//! kind. [`socket`] is the connection: pings, limits, how it ends. Start reading at [`open`].
+//! kind and cluster. [`socket`] is the connection: pings, limits, how it ends. Start reading at
+//! [`open`].
 //!
-//! Not here: the objects of types whose store cannot be watched ([`crate::Store::watched`]).
+//! Not here: the objects of types whose store cannot be followed ([`crate::Store::followed`]).
 
 mod follower;
 mod inbox;
@@ -85,7 +86,8 @@ pub struct Feed {
 
 impl Feed {
     /// `client` needs list and watch on every watched kind. It learns *that* objects changed; what
-    /// they are is read with each caller's own client. Sockets end with `stop`.
+    /// they are is read with each caller's own client. Sockets end with `stop`. What is inside clusters
+    /// is followed with [`Self::reaching`].
     pub fn new(client: kube::Client, stop: CancellationToken) -> Self {
         Self {
             watches: Watches::new(client),
@@ -93,6 +95,17 @@ impl Feed {
             sockets: TaskTracker::new(),
             stop,
         }
+    }
+
+    /// Follows what is inside clusters, each with the client that is given for its id while it can be
+    /// reached. The clients need what `client` of [`Self::new`] needs.
+    #[must_use]
+    pub fn reaching(
+        mut self,
+        clusters: impl Fn(&str) -> Option<kube::Client> + Send + Sync + 'static,
+    ) -> Self {
+        self.watches = self.watches.reaching(Arc::new(clusters));
+        self
     }
 
     /// Waits until all sockets are closed, which is soon after `stop`.
@@ -193,7 +206,9 @@ fn topics(context: &Context<'_>, route: &Route, wanted: &[&str]) -> Vec<Topic> {
             || wanted.iter().any(|w| w.eq_ignore_ascii_case(id) || w.eq_ignore_ascii_case(plural))
     };
     own.chain(beside)
-        .filter(|descriptor| descriptor.methods.get && descriptor.store.watched().is_some())
+        .filter(|descriptor| {
+            descriptor.methods.get && !descriptor.store.followed(context).is_empty()
+        })
         .filter(|descriptor| is_wanted(&descriptor.id, &descriptor.plural))
         .filter_map(|descriptor| {
             let narrowed = Narrowed::by(route, descriptor).ok()?;

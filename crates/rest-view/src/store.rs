@@ -2,9 +2,11 @@
 
 mod kube_store;
 
+use std::collections::HashSet;
+
 use futures::future::BoxFuture;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use self::kube_store::{KubeStore, VISIBLE_FETCHES_MAX, VISIBLE_NAMES_MAX, call, may};
 use crate::context::Context;
@@ -40,6 +42,24 @@ pub enum Visible {
     Namespace(String),
     /// If there is one of that name.
     Object(Key),
+}
+
+/// A resource whose changes tell of a type's objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// The cluster that serves the resource; `None`: the API that the view is over.
+    pub cluster: Option<String>,
+    pub resource: KubeResource,
+    pub tells: Tells,
+}
+
+/// What a change of a resource tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tells {
+    /// The object changed. In the store's keys its name follows this prefix.
+    Object(String),
+    /// Other objects than before may be visible.
+    Sight,
 }
 
 /// How to delete.
@@ -124,10 +144,34 @@ pub trait Store: Send + Sync + 'static {
         let _ = (context, scope);
         Box::pin(async { Ok(None) })
     }
-    /// The resource whose changes are the changes of this type, key by key. `None`: they cannot be
-    /// followed, and the change feed leaves the type out.
+    /// The resource of the API that the view is over whose changes are the changes of this type, key
+    /// by key. `None`: there is no such one.
     fn watched(&self) -> Option<&KubeResource> {
         None
+    }
+    /// What the change feed follows for this type, where the request is. Nothing: the changes cannot be
+    /// followed, and the feed leaves the type out.
+    fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
+        let _ = context;
+        let here = |resource: &KubeResource| Followed {
+            cluster: None,
+            resource: resource.clone(),
+            tells: Tells::Object(String::new()),
+        };
+        self.watched().map(here).into_iter().collect()
+    }
+    /// The namespaces outside of which the caller sees no object of this type. `None`: objects may be
+    /// anywhere.
+    fn homes<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Option<HashSet<String>>, ApiError>> {
+        let _ = context;
+        Box::pin(async { Ok(None) })
+    }
+    /// As much of a stored object as its key tells.
+    fn traces(&self, key: &Key) -> Value {
+        json!({"metadata": {"namespace": key.namespace, "name": key.name}})
     }
     /// Whether the caller may see every object, so that a change of rights that leaves this true
     /// changes nothing for them. `false` when that is not known.

@@ -2,10 +2,10 @@
 
 use futures::future::BoxFuture;
 use rest_view::store::DeleteOptions;
-use rest_view::{ApiError, Context, Key, KubeResource, KubeStore, ListScope, Store};
+use rest_view::{ApiError, Context, Followed, Key, KubeResource, KubeStore, ListScope, Store};
 use serde_json::Value;
 
-use super::{Location, answered};
+use super::{Location, answered, followed};
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -71,5 +71,8 @@ impl Store for ClusterStore {
             let client = Location::enter(context).await?.client(context);
             self.kube.delete(&context.through(&client), key, options).await
         }))
+    }
+    fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
+        followed(context, self.kube.resource())
     }
 }

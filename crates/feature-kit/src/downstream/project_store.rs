@@ -3,17 +3,19 @@
 //! A namespace counts when the caller may see it and its annotation names the project. What is in
 //! others does not exist here, and nothing is put there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use api_management::keys;
 use api_meta::object::ObjectExt;
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt};
 use rest_view::store::DeleteOptions;
-use rest_view::{ApiError, Context, Key, KubeResource, KubeStore, ListScope, Store};
+use rest_view::{
+    ApiError, Context, Followed, Key, KubeResource, KubeStore, ListScope, Store, Tells,
+};
 use serde_json::Value;
 
-use super::{Location, answered};
+use super::{Location, answered, followed};
 
 /// Field of the object that says, while it is in the view, which project it is in. Never stored.
 pub const PROJECT_ID: &str = "projectId";
@@ -202,6 +204,26 @@ impl Store for ProjectStore {
             self.require(&context, &entered, key).await?;
             let left = self.kube.delete(&context, key, options).await?;
             Ok(left.map(|object| entered.show(object)))
+        }))
+    }
+    fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
+        // Which namespaces the project has, they say themselves.
+        let mut namespaces = followed(context, self.namespaces.resource());
+        for one in &mut namespaces {
+            one.tells = Tells::Sight;
+        }
+        let own = followed(context, self.kube.resource()).pop();
+        namespaces.into_iter().chain(own).collect()
+    }
+    fn homes<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Option<HashSet<String>>, ApiError>> {
+        Box::pin(answered(async move {
+            let entered = Entered::by(context).await?;
+            let context = context.through(&entered.client);
+            let homes = self.namespaces(&context, &entered, &ListScope::default()).await?;
+            Ok(Some(homes.into_iter().collect()))
         }))
     }
 }

@@ -1,13 +1,13 @@
 //! Workloads of one or several kinds, in the flattened form, over the stores of their objects.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt};
 use rest_view::store::DeleteOptions;
-use rest_view::{ApiError, Context, Ids, Key, ListScope, Store};
-use serde_json::Value;
+use rest_view::{ApiError, Context, Followed, Ids, Key, ListScope, Store, Tells};
+use serde_json::{Value, json};
 
 use super::kind::Kind;
 use super::types::Types;
@@ -180,6 +180,53 @@ impl Store for Flattened {
             }
         })
     }
+    fn keys<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        scope: &'a ListScope,
+    ) -> BoxFuture<'a, Result<Vec<Key>, ApiError>> {
+        Box::pin(async move {
+            let mut keys = Vec::new();
+            for kind in &self.kinds {
+                let stored = self.store(*kind)?.list(context, scope).await?;
+                let listed = stored.iter().filter(|object| self.is_listed(object));
+                keys.extend(listed.map(|object| store_key(*kind, &Key::of(object))));
+            }
+            Ok(keys)
+        })
+    }
+    fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
+        let mut all = Vec::new();
+        for kind in &self.kinds {
+            let Ok(store) = self.store(*kind) else { continue };
+            for mut one in store.followed(context) {
+                if let Tells::Object(prefix) = &mut one.tells {
+                    *prefix = prefix_of(*kind);
+                }
+                if !all.contains(&one) {
+                    all.push(one);
+                }
+            }
+        }
+        all
+    }
+    fn homes<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Option<HashSet<String>>, ApiError>> {
+        match self.kinds.first().map(|kind| self.store(*kind)) {
+            Some(Ok(store)) => store.homes(context),
+            _ => Box::pin(async { Ok(None) }),
+        }
+    }
+    fn traces(&self, key: &Key) -> Value {
+        let Ok((kind, key)) = self.split(key) else { return Value::Null };
+        let resource = kind.resource();
+        json!({
+            "apiVersion": resource.api_version(), "kind": resource.kind,
+            "metadata": {"namespace": key.namespace, "name": key.name},
+        })
+    }
     fn is_listed(&self, stored: &Value) -> bool {
         self.kinds.contains(&Kind::Pod) || !pod::is_hidden(stored)
     }
@@ -215,6 +262,10 @@ impl Ids for WorkloadIds {
 
 /// What [`Flattened`] knows an object by.
 pub fn store_key(kind: Kind, key: &Key) -> Key {
-    let name = format!("{}:{}", kind.id().to_lowercase(), key.name);
+    let name = prefix_of(kind) + &key.name;
     Key { namespace: key.namespace.clone(), name }
+}
+
+fn prefix_of(kind: Kind) -> String {
+    format!("{}:", kind.id().to_lowercase())
 }

@@ -37,12 +37,14 @@ pub(super) struct Topic {
     hidden: HashSet<Arc<Key>>,
     /// The caller could see every object at the last look.
     sees_all: bool,
+    /// The only namespaces whose objects are looked at, if they are known.
+    homes: Option<HashSet<String>>,
 }
 
 impl Topic {
     pub fn new(descriptor: Arc<Descriptor>, narrowed: Option<Narrowed>, scope: ListScope) -> Self {
         let (shown, hidden) = (HashSet::new(), HashSet::new());
-        Self { descriptor, narrowed, scope, shown, hidden, sees_all: false }
+        Self { descriptor, narrowed, scope, shown, hidden, sees_all: false, homes: None }
     }
 
     /// The object as the caller sees it now, if they do.
@@ -68,6 +70,17 @@ impl Topic {
         Ok(self.is_within(&object).then_some(object))
     }
 
+    /// The keys of what the caller may see now. Finds out where that can be.
+    async fn visible(&mut self, context: &Context<'_>) -> Result<Vec<Key>, ApiError> {
+        let store = &self.descriptor.store;
+        self.homes = store.homes(context).await?;
+        match store.keys(context, &self.scope).await {
+            // The cluster does not have the kind.
+            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            keys => keys,
+        }
+    }
+
     fn is_within(&self, fields: &Value) -> bool {
         let fits = |narrowed: &Narrowed| fields[&narrowed.field] == narrowed.id.as_str();
         self.narrowed.as_ref().is_none_or(fits)
@@ -75,7 +88,8 @@ impl Topic {
 
     fn skips(&self, key: &Arc<Key>) -> bool {
         let elsewhere = self.scope.namespace.as_ref().is_some_and(|only| *only != key.namespace);
-        elsewhere || self.hidden.contains(key)
+        let homeless = self.homes.as_ref().is_some_and(|homes| !homes.contains(&key.namespace));
+        elsewhere || homeless || self.hidden.contains(key)
     }
 
     fn hide(&mut self, key: &Arc<Key>) {
@@ -118,8 +132,6 @@ impl Asked {
 
 /// What a socket does next.
 pub(super) enum Step {
-    /// Says that the feed is alive.
-    Ping,
     /// Looks at what the caller may see.
     Look,
     /// Looks at one object.
@@ -150,11 +162,14 @@ impl Follower {
         watches: &Watches,
     ) -> Self {
         let inbox = Arc::default();
-        let watched = topics.iter().enumerate().filter_map(|(index, topic)| {
-            let resource = topic.descriptor.store.watched()?;
-            Some(watches.join(resource, &inbox, index))
+        let types = registry.load_full();
+        let headers = HeaderMap::new();
+        let context = asked.context(&types, &headers);
+        let followed = topics.iter().enumerate().flat_map(|(index, topic)| {
+            let followed = topic.descriptor.store.followed(&context);
+            followed.into_iter().map(move |one| (index, one))
         });
-        let watches = watched.collect();
+        let watches = followed.map(|(index, one)| watches.join(one, &inbox, index)).collect();
         let young = VecDeque::new();
         Self { registry, asked, topics, inbox, watches, rights: None, young }
     }
@@ -172,7 +187,6 @@ impl Follower {
     /// Objects or rights could not be read. The same step may be taken again.
     pub async fn take(&mut self, step: &Step) -> Result<Option<String>, ApiError> {
         match step {
-            Step::Ping => Ok(Some(frame("ping", &json!({})))),
             Step::Look => {
                 self.grow_up();
                 self.look().await.map(|()| None)
@@ -190,14 +204,18 @@ impl Follower {
     }
 
     /// Looks at what the caller may see, if that can differ from the last time: what was gained or
-    /// lost goes into the inbox. The first look brings everything in.
+    /// lost goes into the inbox. The first look brings everything in. Objects of a cluster that is away
+    /// stay as they were.
     async fn look(&mut self) -> Result<(), ApiError> {
         // Before anything is asked, so that a change meanwhile is looked at the next time.
         let rights = self.asked.rights();
+        if self.inbox.take_look() {
+            self.rights = None;
+        }
         if self.rights == Some(rights) {
             return Ok(());
         }
-        let first = self.rights.is_none();
+        let anew = self.rights.is_none();
         let registry = self.registry.load_full();
         let headers = HeaderMap::new();
         let context = self.asked.context(&registry, &headers);
@@ -206,10 +224,15 @@ impl Follower {
             let saw_all = topic.sees_all;
             topic.hidden.clear();
             topic.sees_all = store.sees_all(&context).await?;
-            if saw_all && topic.sees_all && !first {
+            if saw_all && topic.sees_all && !anew {
                 continue;
             }
-            let visible = store.keys(&context, &topic.scope).await?;
+            let visible = match topic.visible(&context).await {
+                Ok(visible) => visible,
+                // The watch tells when it has come.
+                Err(error) if error.is_cluster_unavailable() => continue,
+                Err(error) => return Err(error),
+            };
             let visible: HashSet<Arc<Key>> = visible.into_iter().map(Arc::new).collect();
             for key in visible.symmetric_difference(&topic.shown) {
                 self.inbox.put((index, key.clone()), News::Changed);
@@ -270,9 +293,13 @@ fn shown(context: &Context<'_>, descriptor: &Descriptor, stored: &Value) -> Valu
 
 /// What may be said of an object that the client has seen and now may not, or cannot, see.
 fn traces(descriptor: &Descriptor, key: &Key) -> Value {
-    let metadata = json!({"namespace": key.namespace, "name": key.name});
-    let id = collection::id_of(descriptor, &json!({"metadata": metadata}));
+    let id = collection::id_of(descriptor, &descriptor.store.traces(key));
     json!({"id": id, "type": descriptor.id, "baseType": descriptor.base_type()})
+}
+
+/// What says that the feed is alive.
+pub(super) fn ping() -> String {
+    frame("ping", &json!({}))
 }
 
 fn frame(name: &str, data: &Value) -> String {

@@ -41,6 +41,8 @@ struct State {
     /// Removed objects kept in `news`.
     removed: usize,
     missed: bool,
+    /// Other objects may be visible than at the last look.
+    sight_changed: bool,
 }
 
 impl Inbox {
@@ -61,6 +63,16 @@ impl Inbox {
         }
         drop(state);
         self.wake.notify_one();
+    }
+
+    /// What the caller may see is to be looked at again.
+    pub fn look_again(&self) {
+        self.state.lock().sight_changed = true;
+    }
+
+    /// Whether [`Self::look_again`] was called since the last time.
+    pub fn take_look(&self) -> bool {
+        std::mem::take(&mut self.state.lock().sight_changed)
     }
 
     /// Nothing that comes later makes up for what was lost.

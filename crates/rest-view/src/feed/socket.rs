@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, interval_at, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -13,7 +13,8 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_util::sync::CancellationToken;
 
-use super::follower::{Follower, Step};
+use super::follower::{self, Follower, Step};
+use super::inbox::Missed;
 use super::{
     CLIENT_MESSAGE_MAX_BYTES, CLIENT_MESSAGES_MAX, CLOSE_TIME_MAX, FRAME_TIME_MAX, PING_EVERY,
     RIGHTS_LOOK_EVERY,
@@ -129,24 +130,62 @@ where
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looks = interval(RIGHTS_LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    follower.ready().await;
+    if let Err(ending) = alive(sink, &mut pings, follower.ready()).await {
+        return ending;
+    }
     loop {
-        let step = tokio::select! {
-            biased;
-            _ = pings.tick() => Step::Ping,
-            _ = looks.tick() => Step::Look,
-            next = follower.next() => match next {
-                Ok((item, news)) => Step::Object(item, news),
-                Err(_) => return Ending::Missed,
-            },
+        let next = async {
+            tokio::select! {
+                biased;
+                _ = looks.tick() => Ok(Step::Look),
+                next = follower.next() => next.map(|(item, news)| Step::Object(item, news)),
+            }
         };
-        let Ok(frame) = persist(follower, &step).await else { return Ending::Failed };
-        let Some(frame) = frame else { continue };
-        match timeout(FRAME_TIME_MAX, sink.send(Message::text(frame))).await {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => return Ending::Left,
-            Err(_) => return Ending::TooSlow,
+        let step = match alive(sink, &mut pings, next).await {
+            Ok(Ok(step)) => step,
+            Ok(Err(Missed)) => return Ending::Missed,
+            Err(ending) => return ending,
+        };
+        let sent = match alive(sink, &mut pings, persist(follower, &step)).await {
+            Ok(Ok(Some(frame))) => send(sink, frame).await,
+            Ok(Ok(None)) => Ok(()),
+            Ok(Err(_)) => return Ending::Failed,
+            Err(ending) => Err(ending),
+        };
+        if let Err(ending) = sent {
+            return ending;
         }
+    }
+}
+
+/// Waits for `work`, and meanwhile says that the feed is alive. Pings come first, so that they come in
+/// time whatever there is to do.
+async fn alive<S, T>(
+    sink: &mut Sink<S>,
+    pings: &mut Interval,
+    work: impl Future<Output = T>,
+) -> Result<T, Ending>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            _ = pings.tick() => send(sink, follower::ping()).await?,
+            done = &mut work => return Ok(done),
+        }
+    }
+}
+
+async fn send<S>(sink: &mut Sink<S>, frame: String) -> Result<(), Ending>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    match timeout(FRAME_TIME_MAX, sink.send(Message::text(frame))).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(Ending::Left),
+        Err(_) => Err(Ending::TooSlow),
     }
 }
 

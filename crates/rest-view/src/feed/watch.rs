@@ -1,7 +1,9 @@
-//! One watch per kind, shared by all sockets that are about it. Keeps no objects.
+//! One watch per kind and cluster, shared by all sockets that are about it. Keeps no objects.
 //!
 //! A watch begins with the first socket and ends with the last. When changes may have been missed
 //! it says so to its sockets, which close: a client that connects again learns the present state.
+//! The same happens when a cluster comes that was away: until then its kinds have no objects. A kind
+//! that an API does not serve has none either.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -17,16 +19,26 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::inbox::{Inbox, News};
 use crate::error::ApiError;
-use crate::store::{Key, KubeResource};
+use crate::store::{Followed, Key, KubeResource, Tells};
 
 /// Pause before a watch that the API server ended is taken up again where it was.
 const RESUME_PAUSE: Duration = Duration::from_millis(100);
 
+/// Pause between looks whether a cluster that is away has come.
+const AWAY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Gives a client of a cluster, while it can be reached.
+pub(super) type Clusters = dyn Fn(&str) -> Option<Client> + Send + Sync;
+
 /// See the module.
 pub(super) struct Watches {
     client: Client,
-    shared: Mutex<HashMap<KubeResource, Weak<Watch>>>,
+    clusters: Arc<Clusters>,
+    shared: Mutex<HashMap<Source, Weak<Watch>>>,
 }
+
+/// A kind, and the cluster that serves it, if that is another than the view's own.
+type Source = (Option<String>, KubeResource);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -46,18 +58,24 @@ struct Member {
     inbox: Weak<Inbox>,
     /// Index of the type among the socket's.
     topic: usize,
+    tells: Tells,
 }
 
 impl Watches {
     pub fn new(client: Client) -> Self {
-        Self { client, shared: Mutex::default() }
+        Self { client, clusters: Arc::new(|_| None), shared: Mutex::default() }
+    }
+    pub fn reaching(self, clusters: Arc<Clusters>) -> Self {
+        Self { clusters, ..self }
     }
 
-    /// Changes of the kind go into the inbox from [`Watch::running`] on, for as long as the result
-    /// is held. Must be called inside a tokio runtime.
-    pub fn join(&self, resource: &KubeResource, inbox: &Arc<Inbox>, topic: usize) -> Arc<Watch> {
+    /// What changes of the kind tell goes into the inbox from [`Watch::running`] on, for as long as the
+    /// result is held. Must be called inside a tokio runtime.
+    pub fn join(&self, followed: Followed, inbox: &Arc<Inbox>, topic: usize) -> Arc<Watch> {
+        let Followed { cluster, resource, tells } = followed;
+        let source = (cluster, resource);
         let mut shared = self.shared.lock();
-        let known = shared.get(resource).and_then(Weak::upgrade);
+        let known = shared.get(&source).and_then(Weak::upgrade);
         let watch = known.filter(|watch| *watch.phase.borrow() != Phase::Ended);
         let watch = watch.unwrap_or_else(|| {
             let stop = CancellationToken::new();
@@ -66,14 +84,31 @@ impl Watches {
                 phase: watch::Sender::new(Phase::Starting),
                 _stop: stop.clone().drop_guard(),
             });
-            let work = run(Arc::downgrade(&watch), self.client.clone(), resource.clone());
+            let work = self.work(Arc::downgrade(&watch), source.clone());
             tokio::spawn(stop.run_until_cancelled_owned(work));
             shared.retain(|_, watch| watch.strong_count() > 0);
-            shared.insert(resource.clone(), Arc::downgrade(&watch));
+            shared.insert(source, Arc::downgrade(&watch));
             watch
         });
-        watch.members.lock().push(Member { inbox: Arc::downgrade(inbox), topic });
+        watch.members.lock().push(Member { inbox: Arc::downgrade(inbox), topic, tells });
         watch
+    }
+
+    fn work(
+        &self,
+        watch: Weak<Watch>,
+        (cluster, resource): Source,
+    ) -> impl Future<Output = ()> + use<> {
+        let (client, clusters) = (self.client.clone(), self.clusters.clone());
+        async move {
+            match cluster {
+                None => run(watch, client, resource, true).await,
+                Some(cluster) => match clusters(&cluster) {
+                    Some(client) => run(watch, client, resource, false).await,
+                    None => await_cluster(&watch, &*clusters, &cluster).await,
+                },
+            }
+        }
     }
 }
 
@@ -85,12 +120,26 @@ impl Watch {
         let _ = phase.wait_for(|phase| *phase != Phase::Starting).await;
     }
 
-    fn tell(&self, object: Value, removed: bool) {
-        let key = Arc::new(Key::of(&object));
-        let news = if removed { News::Removed(Some(Arc::new(object))) } else { News::Changed };
+    fn runs(&self) {
+        self.phase.send_replace(Phase::Running);
+    }
+
+    fn tell(&self, key: Key, news: &News) {
+        let key = Arc::new(key);
         self.members.lock().retain(|member| {
-            let inbox = member.inbox.upgrade();
-            inbox.map(|inbox| inbox.put((member.topic, key.clone()), news.clone())).is_some()
+            let Some(inbox) = member.inbox.upgrade() else { return false };
+            match &member.tells {
+                Tells::Sight => inbox.look_again(),
+                Tells::Object(prefix) if prefix.is_empty() => {
+                    inbox.put((member.topic, key.clone()), news.clone());
+                }
+                Tells::Object(prefix) => {
+                    let name = format!("{prefix}{}", key.name);
+                    let key = Key { name, namespace: key.namespace.clone() };
+                    inbox.put((member.topic, Arc::new(key)), news.clone());
+                }
+            }
+            true
         });
     }
 
@@ -102,8 +151,23 @@ impl Watch {
     }
 }
 
-async fn run(watch: Weak<Watch>, client: Client, resource: KubeResource) {
-    let ended = follow(&watch, &client, &resource).await;
+/// Waits until a cluster that is away has come. Then its objects are to be seen.
+async fn await_cluster(watch: &Weak<Watch>, clusters: &Clusters, cluster: &str) {
+    if let Some(watch) = watch.upgrade() {
+        watch.runs();
+    }
+    while clusters(cluster).is_none() {
+        tokio::time::sleep(AWAY_PAUSE).await;
+    }
+    if let Some(watch) = watch.upgrade() {
+        watch.end();
+    }
+}
+
+/// `keeps_removed`: a removed object is told as it last was. What is stored elsewhere is not the
+/// whole object that the view shows.
+async fn run(watch: Weak<Watch>, client: Client, resource: KubeResource, keeps_removed: bool) {
+    let ended = follow(&watch, &client, &resource, keeps_removed).await;
     if let (Err(error), Some(watch)) = (ended, watch.upgrade()) {
         tracing::warn!(kind = resource.kind, %error, "changes may have been missed; sockets close");
         watch.end();
@@ -115,16 +179,26 @@ async fn follow(
     watch: &Weak<Watch>,
     client: &Client,
     resource: &KubeResource,
+    keeps_removed: bool,
 ) -> Result<(), ApiError> {
     let path = resource.collection_path("");
-    let list: Value = client.request(get(format!("{path}?limit=1"))?).await?;
-    let mut version = version_of(&list);
+    let list = client.request::<Value>(get(format!("{path}?limit=1"))?).await;
+    let mut version = match list.map_err(ApiError::from) {
+        Ok(list) => version_of(&list),
+        Err(error) if error.is_not_found() => {
+            if let Some(watch) = watch.upgrade() {
+                watch.runs();
+            }
+            return std::future::pending().await;
+        }
+        Err(error) => return Err(error),
+    };
     loop {
         let query = format!("watch=true&allowWatchBookmarks=true&resourceVersion={version}");
         let events = client.request_events::<Value>(get(format!("{path}?{query}"))?).await?;
         let mut events = std::pin::pin!(events);
         let Some(running) = watch.upgrade() else { return Ok(()) };
-        running.phase.send_replace(Phase::Running);
+        running.runs();
         drop(running);
         while let Some(event) = events.try_next().await? {
             let Some(watch) = watch.upgrade() else { return Ok(()) };
@@ -138,7 +212,12 @@ async fn follow(
                 WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
             };
             version = version_of(&object);
-            watch.tell(object, removed);
+            let key = Key::of(&object);
+            let news = match removed {
+                true => News::Removed(keeps_removed.then(|| Arc::new(object))),
+                false => News::Changed,
+            };
+            watch.tell(key, &news);
         }
         // API servers end every watch after some time.
         tokio::time::sleep(RESUME_PAUSE).await;

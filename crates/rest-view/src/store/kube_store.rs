@@ -111,6 +111,9 @@ impl KubeStore {
     pub fn new(resource: KubeResource) -> Self {
         Self { resource, parent: None }
     }
+    pub fn resource(&self) -> &KubeResource {
+        &self.resource
+    }
     /// For callers who may not list everywhere: look in the namespaces named like the objects of
     /// `parent` that they may see.
     pub fn in_namespaces_of(mut self, parent: KubeResource) -> Self {
