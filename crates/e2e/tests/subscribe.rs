@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
+#[path = "subscribe/inside.rs"]
+mod inside;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

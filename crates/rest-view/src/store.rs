@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+pub(crate) use self::kube_store::METADATA_LIST;
 pub use self::kube_store::{KubeStore, VISIBLE_FETCHES_MAX, VISIBLE_NAMES_MAX, call, may};
 use crate::context::Context;
 use crate::error::ApiError;

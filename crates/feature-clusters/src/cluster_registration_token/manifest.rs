@@ -147,34 +147,55 @@ fn subject() -> Value {
     json!({"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": keys::SYSTEM_NS})
 }
 
+/// Kinds whose changes the server follows for the change feed: API group, plurals. It learns which object
+/// changed, and reads each as whoever is told.
+const FOLLOWED: [(&str, &[&str]); 9] = [
+    ("", &["configmaps", "persistentvolumeclaims", "persistentvolumes", "replicationcontrollers"]),
+    ("", &["secrets", "services"]),
+    ("apiregistration.k8s.io", &["apiservices"]),
+    ("apps", &["daemonsets", "deployments", "replicasets", "statefulsets"]),
+    ("autoscaling", &["horizontalpodautoscalers"]),
+    ("batch", &["cronjobs", "jobs"]),
+    ("networking.k8s.io", &["ingresses"]),
+    ("rbac.authorization.k8s.io", &["roles", "rolebindings"]),
+    ("storage.k8s.io", &["storageclasses"]),
+];
+
 /// What the server does downstream under its own name. What people do there they do as themselves:
 /// that is what the right to impersonate is for.
 fn cluster_role() -> Value {
-    let read = json!(["get", "list", "watch"]);
-    let roles = json!(["clusterroles", "clusterrolebindings"]);
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": {"name": AGENT_NAME, "labels": labels()},
-        "rules": [
-            {"apiGroups": [""], "resources": ["users", "groups", "serviceaccounts"],
-                "verbs": ["impersonate"]},
-            // Keys of extras are anybody's to choose, and RBAC has no pattern for subresources.
-            {"apiGroups": ["authentication.k8s.io"], "resources": ["*"],
-                "verbs": ["impersonate"]},
-            {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"],
-                "verbs": ["create"]},
-            {"apiGroups": [""], "resources":
-                ["nodes", "pods", "namespaces", "componentstatuses"], "verbs": read},
-            {"apiGroups": [""], "resources": ["namespaces"],
-                "resourceNames": [keys::SYSTEM_NS], "verbs": ["delete"]},
-            {"apiGroups": ["rbac.authorization.k8s.io"], "resources": roles, "verbs":
-                ["get", "list", "watch", "create", "update", "patch", "delete",
-                    "bind", "escalate"]},
-            {"nonResourceURLs": ["/readyz", "/readyz/*", "/healthz", "/livez", "/version"],
-                "verbs": ["get"]},
-        ],
+        "rules": own_rules().into_iter().chain(FOLLOWED.map(follow)).collect::<Value>(),
     })
+}
+
+fn follow((group, plurals): (&str, &[&str])) -> Value {
+    json!({"apiGroups": [group], "resources": plurals, "verbs": ["list", "watch"]})
+}
+
+fn own_rules() -> [Value; 7] {
+    let read = json!(["get", "list", "watch"]);
+    let roles = json!(["clusterroles", "clusterrolebindings"]);
+    [
+        json!({"apiGroups": [""], "resources": ["users", "groups", "serviceaccounts"],
+            "verbs": ["impersonate"]}),
+        // Keys of extras are anybody's to choose, and RBAC has no pattern for subresources.
+        json!({"apiGroups": ["authentication.k8s.io"], "resources": ["*"],
+            "verbs": ["impersonate"]}),
+        json!({"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"],
+            "verbs": ["create"]}),
+        json!({"apiGroups": [""], "resources":
+            ["nodes", "pods", "namespaces", "componentstatuses"], "verbs": read}),
+        json!({"apiGroups": [""], "resources": ["namespaces"],
+            "resourceNames": [keys::SYSTEM_NS], "verbs": ["delete"]}),
+        json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": roles, "verbs":
+            ["get", "list", "watch", "create", "update", "patch", "delete", "bind", "escalate"]}),
+        json!({"nonResourceURLs": ["/readyz", "/readyz/*", "/healthz", "/livez", "/version"],
+            "verbs": ["get"]}),
+    ]
 }
 
 fn credentials(import: &Import<'_>) -> Value {

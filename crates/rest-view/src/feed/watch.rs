@@ -3,7 +3,7 @@
 //! A watch begins with the first socket and ends with the last. When changes may have been missed
 //! it says so to its sockets, which close: a client that connects again learns the present state.
 //! The same happens when a cluster comes that was away: until then its kinds have no objects. A kind
-//! that an API does not serve has none either.
+//! that an API does not serve has none either. Of clusters, only the metadata of objects is asked for.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -19,13 +19,16 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::inbox::{Inbox, News};
 use crate::error::ApiError;
-use crate::store::{Followed, Key, KubeResource, Tells};
+use crate::store::{Followed, Key, KubeResource, METADATA_LIST, Tells};
 
 /// Pause before a watch that the API server ended is taken up again where it was.
 const RESUME_PAUSE: Duration = Duration::from_millis(100);
 
 /// Pause between looks whether a cluster that is away has come.
 const AWAY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Objects without all but their metadata.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// Gives a client of a cluster, while it can be reached.
 pub(super) type Clusters = dyn Fn(&str) -> Option<Client> + Send + Sync;
@@ -45,6 +48,14 @@ enum Phase {
     Starting,
     Running,
     Ended,
+}
+
+/// What is asked for of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Removed objects are told as they last were.
+    Whole,
+    Metadata,
 }
 
 /// The watch of one kind.
@@ -102,9 +113,9 @@ impl Watches {
         let (client, clusters) = (self.client.clone(), self.clusters.clone());
         async move {
             match cluster {
-                None => run(watch, client, resource, true).await,
+                None => run(watch, client, resource, Form::Whole).await,
                 Some(cluster) => match clusters(&cluster) {
-                    Some(client) => run(watch, client, resource, false).await,
+                    Some(client) => run(watch, client, resource, Form::Metadata).await,
                     None => await_cluster(&watch, &*clusters, &cluster).await,
                 },
             }
@@ -164,10 +175,8 @@ async fn await_cluster(watch: &Weak<Watch>, clusters: &Clusters, cluster: &str) 
     }
 }
 
-/// `keeps_removed`: a removed object is told as it last was. What is stored elsewhere is not the
-/// whole object that the view shows.
-async fn run(watch: Weak<Watch>, client: Client, resource: KubeResource, keeps_removed: bool) {
-    let ended = follow(&watch, &client, &resource, keeps_removed).await;
+async fn run(watch: Weak<Watch>, client: Client, resource: KubeResource, form: Form) {
+    let ended = follow(&watch, &client, &resource, form).await;
     if let (Err(error), Some(watch)) = (ended, watch.upgrade()) {
         tracing::warn!(kind = resource.kind, %error, "changes may have been missed; sockets close");
         watch.end();
@@ -179,10 +188,10 @@ async fn follow(
     watch: &Weak<Watch>,
     client: &Client,
     resource: &KubeResource,
-    keeps_removed: bool,
+    form: Form,
 ) -> Result<(), ApiError> {
     let path = resource.collection_path("");
-    let list = client.request::<Value>(get(format!("{path}?limit=1"))?).await;
+    let list = client.request::<Value>(get(format!("{path}?limit=1"), METADATA_LIST)?).await;
     let mut version = match list.map_err(ApiError::from) {
         Ok(list) => version_of(&list),
         Err(error) if error.is_not_found() => {
@@ -195,7 +204,8 @@ async fn follow(
     };
     loop {
         let query = format!("watch=true&allowWatchBookmarks=true&resourceVersion={version}");
-        let events = client.request_events::<Value>(get(format!("{path}?{query}"))?).await?;
+        let events =
+            client.request_events::<Value>(get(format!("{path}?{query}"), form.accept())?).await?;
         let mut events = std::pin::pin!(events);
         let Some(running) = watch.upgrade() else { return Ok(()) };
         running.runs();
@@ -214,7 +224,7 @@ async fn follow(
             version = version_of(&object);
             let key = Key::of(&object);
             let news = match removed {
-                true => News::Removed(keeps_removed.then(|| Arc::new(object))),
+                true => News::Removed((form == Form::Whole).then(|| Arc::new(object))),
                 false => News::Changed,
             };
             watch.tell(key, &news);
@@ -228,7 +238,16 @@ fn version_of(object: &Value) -> String {
     object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
 }
 
-fn get(path: String) -> Result<http::Request<Vec<u8>>, ApiError> {
-    let request = http::Request::get(path).header(http::header::ACCEPT, "application/json");
+impl Form {
+    fn accept(self) -> &'static str {
+        match self {
+            Self::Whole => "application/json",
+            Self::Metadata => METADATA,
+        }
+    }
+}
+
+fn get(path: String, accept: &str) -> Result<http::Request<Vec<u8>>, ApiError> {
+    let request = http::Request::get(path).header(http::header::ACCEPT, accept);
     request.body(Vec::new()).map_err(ApiError::server_error)
 }

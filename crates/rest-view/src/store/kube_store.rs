@@ -19,7 +19,8 @@ pub const VISIBLE_FETCHES_MAX: usize = 16;
 /// Reading the rules of the caller that hold everywhere needs some namespace.
 const NAMESPACE_OF_GLOBAL_RULES: &str = "default";
 const JSON: &str = "application/json";
-const METADATA: &str =
+/// Lists without all but the metadata of what is in them.
+pub(crate) const METADATA_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// How much is read of what the caller may see.
@@ -69,7 +70,7 @@ impl Form for Named {
         resource: &KubeResource,
         namespace: &str,
     ) -> Result<Vec<Self>, ApiError> {
-        items(context, &resource.collection_path(namespace), METADATA).await
+        items(context, &resource.collection_path(namespace), METADATA_LIST).await
     }
     async fn named(
         context: &Context<'_>,
@@ -88,7 +89,7 @@ impl Form for Visible {
         namespace: &str,
     ) -> Result<Vec<Self>, ApiError> {
         let path = format!("{}?limit=1", resource.collection_path(namespace));
-        let _: Vec<Named> = items(context, &path, METADATA).await?;
+        let _: Vec<Named> = items(context, &path, METADATA_LIST).await?;
         Ok(vec![match namespace {
             "" => Self::Everything,
             namespace => Self::Namespace(namespace.to_owned()),

@@ -1,0 +1,192 @@
+//! The change feed inside a cluster and its projects: what is stored there, as its owners and others see it.
+
+use anyhow::ensure;
+use e2e::{Kubectl, Sim};
+
+use super::*;
+
+struct Inside {
+    /// Runs the agent, too.
+    sim: Sim,
+    cluster: String,
+    /// Id of the project `shop`.
+    project: String,
+}
+
+impl Inside {
+    fn start(world: &World, name: &str) -> Self {
+        let sim = Sim::start(&["--nodes", "1"]).unwrap();
+        let kubeconfig = sim.kubeconfig();
+        let import = ["cluster", "import", name, "--kubeconfig", kubeconfig.to_str().unwrap()];
+        world.cli.succeed(&import).unwrap();
+        let cluster = journey::cluster_id(&world.server, name).unwrap();
+        let body = json!({"type": "project", "name": "shop", "clusterId": cluster});
+        let project = world.admin().post("/v3/projects", &body).unwrap().success().unwrap();
+        Self { sim, cluster, project: project["id"].as_str().unwrap().to_owned() }
+    }
+
+    /// Reaches the cluster directly.
+    fn kubectl(&self) -> Kubectl {
+        self.sim.kubectl().unwrap()
+    }
+
+    fn cluster_path(&self, below: &str) -> String {
+        format!("/v3/clusters/{}/{below}", self.cluster)
+    }
+
+    fn project_path(&self, below: &str) -> String {
+        format!("/v3/projects/{}/{below}", self.project)
+    }
+
+    fn add_namespace(&self, admin: &Client, name: &str) {
+        let body = json!({"type": "namespace", "name": name, "projectId": self.project});
+        admin.post(&self.cluster_path("namespaces"), &body).unwrap().success().unwrap();
+    }
+}
+
+/// The ids in the frames that come now, with what the frames say.
+fn told(socket: &mut Socket) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let frames = socket.all_within(LOOK_AROUND).unwrap();
+    frames.iter().map(|frame| (text(&frame["name"]), text(&frame["data"]["id"]))).collect()
+}
+
+#[test]
+fn what_changes_inside_a_cluster_and_a_project_is_told_as_a_get_shows_it() {
+    let world = world();
+    let inside = Inside::start(&world, "followed");
+    let (admin, kubectl) = (world.admin(), inside.kubectl());
+    let mut of_cluster = open(&admin, &inside.cluster_path("subscribe?resourceTypes=namespace"));
+    let asked = "resourceTypes=workload&resourceTypes=pod&resourceTypes=configMap";
+    let mut of_project = open(&admin, &inside.project_path(&format!("subscribe?{asked}")));
+    about(&mut of_cluster, "resource.change", "kube-system");
+    // Of every type: a kind that the agent may not follow would end them.
+    let paths = [inside.cluster_path("subscribe"), inside.project_path("subscribe")];
+    let mut all = paths.map(|path| open(&admin, &path));
+
+    inside.add_namespace(&admin, "front");
+    let told_of = about(&mut of_cluster, "resource.change", "front");
+    let own = admin.get(&inside.cluster_path("namespaces/front")).unwrap().success().unwrap();
+    assert_eq!((&told_of["projectId"], &told_of["links"]), (&own["projectId"], &own["links"]));
+
+    // Of the project, and of no other.
+    for namespace in ["default", "front"] {
+        let map = ["create", "configmap", "colours", "--from-literal=a=b", "-n", namespace];
+        kubectl.succeed(&map).unwrap();
+    }
+    let map = about(&mut of_project, "resource.change", "front:colours");
+    assert_eq!((&map["data"]["a"], &map["projectId"]), (&json!("b"), &json!(inside.project)));
+    kubectl.succeed(&["create", "deployment", "web", "--image=nginx", "-n", "front"]).unwrap();
+    let web = about(&mut of_project, "resource.change", "deployment:front:web");
+    assert_eq!(web["type"], "deployment", "{web}");
+    let is_pod = |event: &Event| match event {
+        Event::Frame(frame) => (frame["data"]["type"] == "pod").then(|| frame["data"].clone()),
+        Event::Closed(..) => None,
+    };
+    let pod = of_project.until(is_pod).unwrap();
+    assert_eq!(pod["workloadId"], "deployment:front:web", "{pod}");
+
+    kubectl.succeed(&["delete", "configmap", "colours", "-n", "default"]).unwrap();
+    kubectl.succeed(&["delete", "deployment", "web", "-n", "front"]).unwrap();
+    about(&mut of_project, "resource.remove", "deployment:front:web");
+    kubectl.succeed(&["delete", "configmap", "colours", "-n", "front"]).unwrap();
+    about(&mut of_project, "resource.remove", "front:colours");
+    let rest = told(&mut of_project);
+    assert!(rest.iter().all(|(_, id)| !id.contains("default")), "{rest:?}");
+    about(&mut all[0], "resource.change", "front");
+    about(&mut all[1], "resource.remove", "deployment:front:web");
+    all.iter_mut().for_each(|socket| drop(told(socket)));
+}
+
+#[test]
+fn a_namespace_that_leaves_a_project_takes_its_objects_out_of_sight() {
+    let world = world();
+    let inside = Inside::start(&world, "moved");
+    let admin = world.admin();
+    inside.add_namespace(&admin, "roams");
+    let map = ["create", "configmap", "baggage", "-n", "roams"];
+    inside.kubectl().succeed(&map).unwrap();
+    let path = inside.project_path("subscribe?resourceTypes=configMap");
+    let mut socket = open(&admin, &path);
+    about(&mut socket, "resource.change", "roams:baggage");
+    let to = |project: &str| {
+        let path = inside.cluster_path("namespaces/roams?action=move");
+        let answer = admin.post(&path, &json!({"projectId": project})).unwrap();
+        assert_eq!(answer.status, 204, "{}", answer.text());
+    };
+    to("");
+    about(&mut socket, "resource.remove", "roams:baggage");
+    to(&inside.project);
+    about(&mut socket, "resource.change", "roams:baggage");
+}
+
+#[test]
+fn who_is_let_into_a_namespace_sees_it_from_then_on_and_no_longer() {
+    let world = world();
+    let inside = Inside::start(&world, "guarded");
+    let (admin, kubectl) = (world.admin(), inside.kubectl());
+    inside.add_namespace(&admin, "vault");
+    kubectl.succeed(&["create", "configmap", "ledger", "-n", "vault"]).unwrap();
+    let (guest, id) = world.person("feed-guest");
+    let path = inside.project_path("subscribe?resourceTypes=configMap");
+    assert!([403, 404].contains(&refused(&guest, &path, &[]).0));
+
+    let rules = json!([{"apiGroups": ["management.cattle.io"], "resources": ["projects"],
+                        "verbs": ["get", "list", "watch"]}]);
+    let role =
+        json!({"type": "roleTemplate", "name": "Looks", "context": "cluster", "rules": rules});
+    let role = admin.post("/v3/roleTemplates", &role).unwrap().success().unwrap();
+    let binding = json!({"type": "clusterRoleTemplateBinding", "roleTemplateId": role["id"],
+                         "clusterId": inside.cluster, "userId": id});
+    admin.post("/v3/clusterRoleTemplateBindings", &binding).unwrap().success().unwrap();
+    let mut socket = eventually("the guest may look at the project", || {
+        let opened = Socket::open(&guest, &path, &[])?;
+        opened.map_err(|refusal| anyhow::anyhow!("{refusal:?}"))
+    });
+    kubectl.succeed(&["label", "configmap", "ledger", "-n", "vault", "page=1"]).unwrap();
+    assert_eq!(told(&mut socket), []);
+
+    let user = format!("--user={id}");
+    let see = ["create", "clusterrole", "see-vault", "--verb=get", "--resource=namespaces"];
+    kubectl.succeed(&[&see[..], &["--resource-name=vault"]].concat()).unwrap();
+    let see = ["create", "clusterrolebinding", "see-vault", "--clusterrole=see-vault", &user];
+    kubectl.succeed(&see).unwrap();
+    let bind = ["create", "rolebinding", "guest", "--clusterrole=view", &user, "-n", "vault"];
+    kubectl.succeed(&bind).unwrap();
+    about(&mut socket, "resource.change", "vault:ledger");
+    kubectl.succeed(&["delete", "rolebinding", "guest", "-n", "vault"]).unwrap();
+    let gone = about(&mut socket, "resource.remove", "vault:ledger");
+    assert_eq!(gone["labels"], Value::Null, "no more than its id is told: {gone}");
+    kubectl
+        .succeed(&["label", "configmap", "ledger", "-n", "vault", "page=2", "--overwrite"])
+        .unwrap();
+    assert_eq!(told(&mut socket), []);
+}
+
+#[test]
+fn sockets_inside_a_cluster_end_when_it_goes_and_when_it_comes() {
+    let world = world();
+    let inside = Inside::start(&world, "flickers");
+    let admin = world.admin();
+    let path = inside.cluster_path("subscribe?resourceTypes=namespace&resourceTypes=project");
+    let mut socket = open(&admin, &path);
+    about(&mut socket, "resource.change", "default");
+    let Inside { mut sim, project, .. } = inside;
+    let again = |(code, reason): (u16, String)| {
+        assert!(code == 1013 && reason.contains("connect again"), "{code} {reason}");
+    };
+    sim.kill();
+    again(closed(&mut socket));
+
+    // What the server itself keeps is told meanwhile.
+    let mut socket = eventually("a socket without the cluster lasts", || {
+        let mut socket = open(&admin, &path);
+        let frames = socket.all_within(LOOK_AROUND)?;
+        ensure!(frames.iter().any(|frame| frame["data"]["id"] == project.as_str()), "{frames:?}");
+        ensure!(!frames.iter().any(|frame| frame["data"]["id"] == "default"), "it is still there");
+        Ok(socket)
+    });
+    sim.restart().unwrap();
+    again(closed(&mut socket));
+    about(&mut open(&admin, &path), "resource.change", "default");
+}
