@@ -123,6 +123,8 @@ pub struct Kind {
     pub deprecation: Option<&'static str>,
     /// Top-level fields with content of any form, which normalisation leaves alone.
     pub opaque: &'static [&'static str],
+    /// Top-level maps from text to text that no other kind has under this name.
+    pub text_maps: &'static [&'static str],
     pub hooks: Hooks,
     pub allocate: Option<Box<Allocate>>,
 }
@@ -168,6 +170,7 @@ impl Kind {
             counts_metadata: &[],
             deprecation: None,
             opaque: &[],
+            text_maps: &[],
             hooks: Hooks::default(),
             allocate: None,
         }
@@ -258,6 +261,7 @@ impl Kind {
                 counts_metadata: self.counts_metadata,
                 deprecation: self.deprecation,
                 opaque: self.opaque,
+                text_maps: self.text_maps,
                 hooks: self.hooks,
                 allocate: self.allocate,
             }),
@@ -299,6 +303,7 @@ struct KindStrategy {
     counts_metadata: &'static [&'static str],
     deprecation: Option<&'static str>,
     opaque: &'static [&'static str],
+    text_maps: &'static [&'static str],
     hooks: Hooks,
     allocate: Option<Box<Allocate>>,
 }
@@ -311,6 +316,7 @@ impl KindStrategy {
 
 impl Strategy for KindStrategy {
     fn default(&self, object: &mut Value) {
+        self.text_maps.iter().for_each(|field| normal::keep_text_map(object.get_mut(*field)));
         normal::normalize(object, self.opaque);
         (self.hooks.default)(object);
     }

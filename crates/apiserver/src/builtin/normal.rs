@@ -102,9 +102,7 @@ fn keep(field: &str, value: &mut Value) -> bool {
             !items.is_empty()
         }
         Value::Object(map) if TEXT_MAPS.contains(&field) => {
-            for value in map.values_mut().filter(|value| value.is_null()) {
-                *value = Value::String(String::new());
-            }
+            fill_texts(map);
             !map.is_empty()
         }
         Value::Object(map) if QUANTITY_MAPS.contains(&field) => {
@@ -119,6 +117,20 @@ fn keep(field: &str, value: &mut Value) -> bool {
             normalize_map(map);
             true
         }
+    }
+}
+
+/// The nulls of a map from text to text, which normalisation would leave out. Nothing in any other value.
+pub fn keep_text_map(value: Option<&mut Value>) {
+    if let Some(Value::Object(map)) = value {
+        fill_texts(map);
+    }
+}
+
+/// In a map from text to text, null is the empty text.
+fn fill_texts(map: &mut Object) {
+    for value in map.values_mut().filter(|value| value.is_null()) {
+        *value = Value::String(String::new());
     }
 }
 

@@ -364,6 +364,7 @@ pub fn volume_attributes_class() -> Kind {
             },
             ..Hooks::default()
         },
+        text_maps: &["parameters"],
         ..Kind::new(
             GROUP,
             "volumeattributesclasses",

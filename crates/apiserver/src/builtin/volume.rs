@@ -308,6 +308,7 @@ pub fn storage_class() -> Kind {
             },
             ..Hooks::default()
         },
+        text_maps: &["parameters"],
         ..Kind::new("storage.k8s.io", "storageclasses", "storageclass", "StorageClass")
             .deleted_as_object()
     }

@@ -128,6 +128,15 @@ fn deprecation(crd: &Value, version: &Value) -> Option<String> {
     Some(text)
 }
 
+/// A write of the status alone is judged as if the status were all there is: the message says `seen` of
+/// what the field names as `status.seen`.
+fn tell_within_status(cause: &mut Cause) {
+    let Some(within) = cause.field.strip_prefix("status") else { return };
+    let within = within.strip_prefix('.').unwrap_or(within);
+    let told = format!("{} in body", cause.field);
+    cause.message = cause.message.replacen(&told, &format!("{within} in body"), 1);
+}
+
 impl Strategy for CustomStrategy {
     fn default(&self, object: &mut Value) {
         number::canonicalize(object);
@@ -159,8 +168,12 @@ impl Strategy for CustomStrategy {
         self.schema.unknown_fields(object)
     }
 
-    fn validate(&self, _write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-        self.schema.validate(object, old)
+    fn validate(&self, write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+        let mut causes = self.schema.validate(object, old);
+        if write.operation == Operation::UpdateStatus {
+            causes.iter_mut().for_each(tell_within_status);
+        }
+        causes
     }
 
     fn is_ending(&self) -> bool {
