@@ -54,6 +54,8 @@ pub fn measure() -> Result<Vec<Row>> {
             .note(format!("{SUBSCRIBERS} sockets of {} users, TLS included", users())),
     ];
 
+    // Sockets that were just opened look at what there is first.
+    runtime().block_on(watch(process, &admin, &mut sockets, "before"))?;
     let alone = runtime().block_on(watch(process, &admin, &mut sockets, "alone"))?;
     let path = "/v3/subscribe?resourceTypes=catalog&resourceTypes=template";
     let mut slow = opened(&admin, path)?;
