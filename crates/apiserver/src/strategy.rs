@@ -39,7 +39,7 @@ pub trait Strategy: Send + Sync + 'static {
     /// Fills absent fields of a decoded object. Idempotent.
     fn default(&self, _object: &mut Value) {}
 
-    /// As [`Strategy::default`], of a new object that was applied and never decoded.
+    /// As [`Strategy::default`], of an object that was applied and never decoded.
     fn default_applied(&self, object: &mut Value) {
         self.default(object);
     }

@@ -135,12 +135,23 @@ pub fn list_query(context: &Context<'_>) -> Result<ListQuery, Status> {
     let version = match (version, matching, limit) {
         (None, _, _) => Version::Latest,
         (Some(0), _, _) => Version::Any,
-        (Some(version), "Exact", _) | (Some(version), "", Some(_)) => Version::Exact(version),
+        (Some(version), "Exact", _) => Version::Exact(version),
+        // A page is as old as is said, but for what can have only one.
+        (Some(version), "", Some(_)) if !names_one(context, &fields) => Version::Exact(version),
         (Some(version), _, _) => Version::NotOlderThan(version),
     };
     let limit = if version == Version::Any { None } else { limit };
     let namespace = context.info.namespace.clone();
     Ok(ListQuery { namespace, labels, fields, version, limit, continue_token })
+}
+
+/// Whether the selector says which object is meant.
+fn names_one(context: &Context<'_>, fields: &FieldSelector) -> bool {
+    let is_said = |field: &str| fields.required(field).is_some();
+    let in_one_place = !context.resource.namespaced
+        || !context.info.namespace.is_empty()
+        || is_said("metadata.namespace");
+    is_said("metadata.name") && in_one_place
 }
 
 fn check_match(matching: &str, version: &str, continued: bool) -> Vec<Cause> {

@@ -192,7 +192,7 @@ impl Registry {
     }
 }
 
-fn default(resource: &Resource, owners: Owners, object: &mut Value) {
+pub(super) fn default(resource: &Resource, owners: Owners, object: &mut Value) {
     match owners {
         Owners::Tracked => resource.strategy.default(object),
         Owners::Applied => resource.strategy.default_applied(object),

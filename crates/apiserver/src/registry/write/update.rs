@@ -209,7 +209,7 @@ impl Registry {
         let mut warnings = check_fields(resource, new, options)?;
         warnings.extend(deduplicate(new));
         resource.strategy.prune(new);
-        resource.strategy.default(new);
+        super::create::default(resource, owners, new);
         metadata::drop_empty(new);
         if owners == Owners::Tracked {
             let subresource = subresource(operation, options);
