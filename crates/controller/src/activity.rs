@@ -100,13 +100,23 @@ pub type Scoped = (String, Arc<Activity>);
 #[derive(Clone, Default)]
 pub struct Controllers(Arc<RwLock<Vec<Scoped>>>);
 
+/// A controller that is listed until this is dropped.
+pub(crate) struct Listed {
+    controllers: Controllers,
+    activity: Arc<Activity>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.controllers.0.write().retain(|(_, known)| !Arc::ptr_eq(known, &self.activity));
+    }
+}
+
 impl Controllers {
     /// `scope` is the cluster for downstream controllers and empty for the management cluster's.
-    pub(crate) fn add(&self, scope: &str, activity: Arc<Activity>) {
-        self.0.write().push((scope.to_owned(), activity));
-    }
-    pub(crate) fn remove(&self, activity: &Arc<Activity>) {
-        self.0.write().retain(|(_, known)| !Arc::ptr_eq(known, activity));
+    pub(crate) fn list(&self, scope: &str, activity: Arc<Activity>) -> Listed {
+        self.0.write().push((scope.to_owned(), activity.clone()));
+        Listed { controllers: self.clone(), activity }
     }
     /// All controllers that run now, with their scope.
     pub fn all(&self) -> Vec<Scoped> {

@@ -128,11 +128,11 @@ impl Runner {
         });
     }
 
-    /// Runs until `stop`, listed in `controllers` under `scope`. Runs under way are dropped then.
+    /// Runs until `stop`, or until it is dropped, and is listed in `controllers` under `scope` as long. Runs
+    /// under way are dropped then.
     pub async fn run(self, scope: &str, controllers: &Controllers, stop: CancellationToken) {
-        controllers.add(scope, self.activity.clone());
+        let _listed = controllers.list(scope, self.activity.clone());
         self.drain(&stop).await;
-        controllers.remove(&self.activity);
     }
 
     async fn drain(&self, stop: &CancellationToken) {
