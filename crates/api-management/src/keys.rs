@@ -1,5 +1,7 @@
 //! Label and annotation keys, finalizers and well-known namespaces, in one place.
 
+use kube::api::ObjectMeta;
+
 /// Annotation: id of the user who made the object.
 pub const CREATOR_ID: &str = "field.cattle.io/creatorId";
 /// Annotation and label of a namespace: the project that holds it.
@@ -52,6 +54,15 @@ pub const CLUSTER_ID: &str = "drover.io/cluster-id";
 /// On the namespace that holds what belongs to a project: `<cluster>:<project>`.
 pub const PROJECT_OF_NAMESPACE: &str = "drover.io/project";
 
+/// [`DOWNSTREAM_OWNED`] on the copies of projects' Secrets, and on the rights to make them.
+pub const OWNED_PROJECT_SECRET: &str = "project-secret";
+/// Annotation of a copy of a project's Secret: which one it is a copy of, `<cluster>:<project>:<name>`.
+pub const COPY_OF: &str = "drover.io/copy-of";
+/// Annotation of a copy: uid and version of what was copied.
+pub const COPIED_VERSION: &str = "drover.io/copied-version";
+/// Annotation of a copy, `true`: by this, clients of Rancher tell copies.
+pub const USER_SECRET: &str = "secret.user.cattle.io/secret";
+
 /// Finalizer of a cluster: dependants downstream are removed before it goes.
 pub const CLUSTER_FINALIZER: &str = "drover.io/cluster-removal";
 
@@ -63,3 +74,8 @@ pub const NODE_TEMPLATES_NS: &str = "cattle-global-nt";
 pub const SYSTEM_NS: &str = "cattle-system";
 /// Management namespace that holds password hashes, one Secret per local user.
 pub const PASSWORDS_NS: &str = "cattle-local-user-passwords";
+
+/// Cluster and project that a namespace of the management API is for.
+pub fn project_of(namespace: &ObjectMeta) -> Option<(&str, &str)> {
+    namespace.annotations.as_ref()?.get(PROJECT_OF_NAMESPACE)?.split_once(':')
+}

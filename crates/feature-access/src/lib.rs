@@ -3,7 +3,8 @@
 //! People get roles by bindings here; nothing is written per person anywhere else. Downstream each
 //! role is one ClusterRole, bound to one group ([`role_template::downstream`]); who is in which group
 //! says the [`graph`], from memory, at each request. In the management API the members of a cluster
-//! see it by the same groups ([`cluster_role_template_binding::management`]).
+//! see it by the same groups ([`cluster_role_template_binding::management`]), and use what belongs to its
+//! projects ([`cluster_role_template_binding::projects`]).
 
 pub mod cluster_role_template_binding;
 pub mod graph;
@@ -22,7 +23,7 @@ use kube::Api;
 
 /// The feature. `graph` is also what the server asks for groups.
 pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
-    use cluster_role_template_binding::{admission, creator, management};
+    use cluster_role_template_binding::{admission, creator, management, projects};
     let reader = context.clients.controller(&feature_kit::rbac::reflector_identity());
     let bindings = KindRules::of::<ClusterRoleTemplateBinding>()
         .admit_with(Arc::new(admission::BindingRules::new(graph.clone(), Api::all(reader))));
@@ -34,6 +35,7 @@ pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
         .seed(roles::seeds())
         .management(ManagementSpec::new(management::identity(), management::run))
         .management(ManagementSpec::new(creator::identity(), creator::run))
+        .management(ManagementSpec::new(projects::identity(), projects::run))
         .downstream(DownstreamSpec::new(
             role_template::downstream::identity(),
             role_template::downstream::build,

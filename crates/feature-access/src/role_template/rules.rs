@@ -23,6 +23,10 @@ pub const CLUSTER_PLANE: &[&str] = &[
     "projects",
 ];
 
+/// API group and plural of what lies in the namespace of a project in the management cluster and is acted on:
+/// a rule of a role template on these is a right there.
+pub const PROJECT_PLANE: &[(&str, &str)] = &[("", "secrets")];
+
 /// API groups that are served by the management API only.
 const MANAGEMENT_GROUPS: &[&str] = &[GROUP, "project.cattle.io"];
 
@@ -57,6 +61,27 @@ pub fn cluster_plane(template: &RoleTemplate) -> Vec<PolicyRule> {
                 non_resource_urls: Vec::new(),
                 verbs: rule.verbs.clone(),
             });
+        }
+    }
+    rules
+}
+
+/// The rules as they hold in the namespace of each project of the cluster in the management cluster.
+pub fn project_plane(template: &RoleTemplate) -> Vec<PolicyRule> {
+    let mut rules = Vec::new();
+    for rule in &template.rules {
+        for &(group, plural) in PROJECT_PLANE {
+            let in_group = contains(&rule.api_groups, group) || contains(&rule.api_groups, "*");
+            let named = contains(&rule.resources, plural) || contains(&rule.resources, "*");
+            if in_group && named {
+                rules.push(PolicyRule {
+                    api_groups: vec![group.to_owned()],
+                    resources: vec![plural.to_owned()],
+                    resource_names: rule.resource_names.clone(),
+                    non_resource_urls: Vec::new(),
+                    verbs: rule.verbs.clone(),
+                });
+            }
         }
     }
     rules

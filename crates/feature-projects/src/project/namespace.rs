@@ -56,9 +56,8 @@ struct Backing {
 
 /// The project that a namespace is for.
 pub(crate) fn project_of(namespace: &ObjectMeta) -> Option<Key> {
-    let named = namespace.annotations.as_ref()?.get(keys::PROJECT_OF_NAMESPACE)?;
-    let (cluster, project) = named.split_once(':')?;
-    Some(Key { namespace: cluster.to_owned(), name: project.to_owned() })
+    let (cluster, project) = keys::project_of(namespace)?;
+    Some(Key::namespaced(cluster, project))
 }
 
 /// The namespace of a project.
