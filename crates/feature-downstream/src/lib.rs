@@ -11,9 +11,10 @@
 //! | [`service`] | Services as they are, and as names for something else |
 //! | [`ingress`] | rules, whose services and certificates are named by their ids |
 //! | [`horizontal_pod_autoscaler`] | the workload by its id, metrics in one form |
-//! | [`secret`] | Secrets of one namespace, one type for each kind |
+//! | [`secret`] | Secrets of one namespace and of whole projects, one type for each kind |
 //!
-//! Not here: workloads and pods; Secrets of whole projects, which must be copied into namespaces.
+//! Secrets of whole projects are the exception: they lie in the management API. Not here: workloads and pods;
+//! how Secrets of projects come into namespaces.
 
 pub mod horizontal_pod_autoscaler;
 pub mod host_path;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use api_management::table::{Table, nested, parse};
 use feature_kit::downstream::{ClusterStore, ProjectStore};
 use feature_kit::{Feature, ManagementContext, ViewSpec, table};
-use rest_view::{Action, Descriptor, KubeResource};
+use rest_view::{Action, Descriptor, KubeResource, Store};
 
 /// Paths of the versions of the REST view.
 const IN_CLUSTER: &str = "/v3/cluster";
@@ -41,9 +42,12 @@ const CLUSTER_TYPES: [&str; 4] = [
 ];
 const CLUSTER_NESTED: &str = include_str!("../types/cluster/nested.txt");
 
-const PROJECT_TYPES: [&str; 12] = [
+const PROJECT_TYPES: [&str; 18] = [
+    include_str!("../types/project/basic_auth.txt"),
+    include_str!("../types/project/certificate.txt"),
     include_str!("../types/project/config_map.txt"),
     include_str!("../types/project/dns_record.txt"),
+    include_str!("../types/project/docker_credential.txt"),
     include_str!("../types/project/horizontal_pod_autoscaler.txt"),
     include_str!("../types/project/ingress.txt"),
     include_str!("../types/project/namespaced_basic_auth.txt"),
@@ -53,7 +57,10 @@ const PROJECT_TYPES: [&str; 12] = [
     include_str!("../types/project/namespaced_service_account_token.txt"),
     include_str!("../types/project/namespaced_ssh_auth.txt"),
     include_str!("../types/project/persistent_volume_claim.txt"),
+    include_str!("../types/project/secret.txt"),
     include_str!("../types/project/service.txt"),
+    include_str!("../types/project/service_account_token.txt"),
+    include_str!("../types/project/ssh_auth.txt"),
 ];
 const PROJECT_NESTED: &str = include_str!("../types/project/nested.txt");
 
@@ -90,13 +97,15 @@ fn cluster_type(table: &Table, resource: KubeResource) -> Descriptor {
 }
 
 fn project_type(table: &Table, resource: KubeResource) -> Descriptor {
-    let store = ProjectStore::new(resource);
-    let descriptor = described(table, IN_PROJECT, PROJECT_NESTED).store(Arc::new(store.clone()));
-    let of_kind = |kind: &str| {
-        let kind = secret::type_of(kind).expect("a kind of Secrets");
-        let descriptor = descriptor.clone();
-        descriptor.store(Arc::new(secret::OfKind::new(store.clone(), kind)))
-    };
+    let descriptor = described(table, IN_PROJECT, PROJECT_NESTED);
+    if let Some(kind) = table.id.strip_prefix("namespaced") {
+        return secret_type(descriptor, &lower_first(kind), ProjectStore::new(resource));
+    }
+    if table.id == secret::ANY || secret::type_of(table.id).is_some() {
+        let descriptor = descriptor.validator(secret::project_wide::check);
+        return secret_type(descriptor, table.id, secret::ProjectSecrets::new(resource));
+    }
+    let descriptor = descriptor.store(Arc::new(ProjectStore::new(resource)));
     match table.id {
         service::SERVICE => descriptor.validator(service::check_service),
         service::DNS_RECORD => descriptor.validator(service::check_record).mapper(service::Record),
@@ -108,18 +117,29 @@ fn project_type(table: &Table, resource: KubeResource) -> Descriptor {
             let check = horizontal_pod_autoscaler::check;
             descriptor.validator(check).mapper(horizontal_pod_autoscaler::Scaling)
         }
-        "namespacedSecret" => descriptor.mapper(secret::Kind),
-        "namespacedBasicAuth" => of_kind("basicAuth").mapper(secret::BasicAuth),
-        "namespacedCertificate" => of_kind("certificate").mapper(secret::Certificate),
-        "namespacedDockerCredential" => {
-            of_kind("dockerCredential").mapper(secret::DockerCredential)
-        }
-        "namespacedServiceAccountToken" => {
-            of_kind("serviceAccountToken").mapper(secret::ServiceAccountToken)
-        }
-        "namespacedSshAuth" => of_kind("sshAuth").mapper(secret::SshAuth),
         _ => descriptor,
     }
+}
+
+/// A type of Secrets: all that are in the store, or those of one kind.
+fn secret_type(descriptor: Descriptor, kind: &str, secrets: impl Store) -> Descriptor {
+    let Some(stored) = secret::type_of(kind) else {
+        return descriptor.store(Arc::new(secrets)).mapper(secret::Kind);
+    };
+    let descriptor = descriptor.store(Arc::new(secret::OfKind::new(secrets, stored)));
+    match kind {
+        "basicAuth" => descriptor.mapper(secret::BasicAuth),
+        "certificate" => descriptor.mapper(secret::Certificate),
+        "dockerCredential" => descriptor.mapper(secret::DockerCredential),
+        "serviceAccountToken" => descriptor.mapper(secret::ServiceAccountToken),
+        "sshAuth" => descriptor.mapper(secret::SshAuth),
+        _ => descriptor,
+    }
+}
+
+fn lower_first(text: &str) -> String {
+    let (first, rest) = text.split_at(text.len().min(1));
+    first.to_ascii_lowercase() + rest
 }
 
 /// # Panics

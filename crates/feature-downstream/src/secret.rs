@@ -1,15 +1,18 @@
-//! Secrets of one namespace. `namespacedSecret` shows all of them as they are; the other types are the
-//! Secrets of one kind each, with their content in fields of its own.
+//! Secrets of one namespace, and of a whole project. `namespacedSecret` and `secret` show all of them as
+//! they are; the other types are the Secrets of one kind each, with their content in fields of its own.
+//!
+//! Those of a project lie in its namespace of the management API ([`project_wide`]); a controller of the
+//! feature of projects copies them into the project's namespaces.
 //!
 //! Passwords, keys and tokens are taken and never shown by the types of one kind, also not in the answer
 //! to a create.
 
 mod certificate;
 mod content;
+pub mod project_wide;
 
 use std::collections::HashSet;
 
-use feature_kit::downstream::ProjectStore;
 use futures::future::BoxFuture;
 use rest_view::store::DeleteOptions;
 use rest_view::{ApiError, Context, Followed, Key, ListScope, Mapper, Store};
@@ -17,7 +20,10 @@ use serde_json::{Map, Value};
 
 pub use certificate::Certificate;
 pub use content::{BasicAuth, DockerCredential, ServiceAccountToken, SshAuth};
+pub use project_wide::ProjectSecrets;
 
+/// The type of the view that shows Secrets of all kinds; with the prefix `namespaced`, of one namespace.
+pub const ANY: &str = "secret";
 /// Field `kind` of the view, and type of the Secret.
 const KINDS: [(&str, &str); 5] = [
     ("serviceAccountToken", "kubernetes.io/service-account-token"),
@@ -49,14 +55,14 @@ impl Mapper for Kind {
     }
 }
 
-/// The Secrets of one kind, in the namespaces of the project that the path is inside of.
-pub struct OfKind {
-    secrets: ProjectStore,
+/// Of the Secrets of a store, those of one kind.
+pub struct OfKind<S> {
+    secrets: S,
     kind: &'static str,
 }
 
-impl OfKind {
-    pub fn new(secrets: ProjectStore, kind: &'static str) -> Self {
+impl<S: Store> OfKind<S> {
+    pub fn new(secrets: S, kind: &'static str) -> Self {
         Self { secrets, kind }
     }
     async fn find(&self, context: &Context<'_>, key: &Key) -> Result<Value, ApiError> {
@@ -65,7 +71,7 @@ impl OfKind {
     }
 }
 
-impl Store for OfKind {
+impl<S: Store> Store for OfKind<S> {
     fn list<'a>(
         &'a self,
         context: &'a Context<'a>,

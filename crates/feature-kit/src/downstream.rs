@@ -9,7 +9,8 @@
 //! [`ClusterStore`] is for types of `/v3/clusters/<id>/…`, [`ProjectStore`] for those of
 //! `/v3/projects/<id>/…`: objects in the namespaces of the project, which are those whose annotation
 //! `field.cattle.io/projectId` names it. The latter puts the project's id at [`PROJECT_ID`] of each
-//! object, so that a table shows it by `projectId reference[project] CN @projectId`.
+//! object, so that a table shows it by `projectId reference[project] CN @projectId`. [`ProjectHome`] is for
+//! what is a project's own and lies in the management API.
 //!
 //! Changes are followed with the agent's rights; what changed is read as the caller. Roles and bindings
 //! of the cluster are followed too, since they say what the caller may see.
@@ -19,12 +20,14 @@ mod project_store;
 
 use std::time::Duration;
 
-use api_management::{Cluster, Project};
+use api_management::project::BACKING_NAMESPACE_CREATED;
+use api_management::{Cluster, Condition, Project, condition};
 use http::{Request, Uri};
 use kube::Client;
 use rest_view::store::call;
 use rest_view::urls::encode;
 use rest_view::{ApiError, Context, Followed, Inside, Key, KubeResource, Tells};
+use serde_json::Value;
 
 pub use cluster_store::ClusterStore;
 pub use project_store::{NAMESPACES_AT_ONCE, NAMESPACES_ONE_BY_ONE_MAX, PROJECT_ID, ProjectStore};
@@ -109,12 +112,42 @@ impl Location {
 /// # Errors
 /// 404 when there is none, 403 when the caller may not see it.
 pub async fn require_project(context: &Context<'_>, id: &str) -> Result<(), ApiError> {
+    read_project(context, id).await.map(drop)
+}
+
+async fn read_project(context: &Context<'_>, id: &str) -> Result<Value, ApiError> {
     let (cluster, name) = id.split_once(':').ok_or_else(ApiError::no_such_id)?;
     if !is_name(cluster) || !is_name(name) {
         return Err(ApiError::no_such_id());
     }
     let key = Key { namespace: cluster.to_owned(), name: name.to_owned() };
-    call(context, "GET", &resource_of::<Project>().object_path(&key), None).await.map(drop)
+    call(context, "GET", &resource_of::<Project>().object_path(&key), None).await
+}
+
+/// The project that a request is inside of, and the namespace of the management API that holds what is
+/// the project's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectHome {
+    /// Its whole id, `c-abcde:p-abcde`.
+    pub project: String,
+    /// `None` while there is no namespace that is this project's and no other's.
+    pub namespace: Option<String>,
+}
+
+impl ProjectHome {
+    /// Of a project that the caller may see.
+    ///
+    /// # Errors
+    /// 404 outside of projects and when there is none, 403 when the caller may not see it.
+    pub async fn enter(context: &Context<'_>) -> Result<Self, ApiError> {
+        let project = Location::of(context)?.project.ok_or_else(ApiError::no_such_id)?;
+        let stored = read_project(context, &project).await?;
+        let conditions: Vec<Condition> =
+            serde_json::from_value(stored["status"]["conditions"].clone()).unwrap_or_default();
+        let is_there = condition::is_true(&conditions, BACKING_NAMESPACE_CREATED);
+        let namespace = is_there.then(|| Key::of(&stored).name);
+        Ok(Self { project, namespace })
+    }
 }
 
 /// Bounds what a cluster is asked for: whatever keeps it from answering is `ClusterUnavailable`. A

@@ -208,20 +208,7 @@ pub const IN_CLUSTERS: Reasons = &[
 ];
 
 /// Of the types inside projects, but for workloads.
-pub const IN_PROJECTS: Reasons = &[
-    OWNERS,
-    (
-        "Secrets of whole projects are not offered: nothing copies them into namespaces yet",
-        &[
-            "secret",
-            "certificate",
-            "dockerCredential",
-            "basicAuth",
-            "sshAuth",
-            "serviceAccountToken",
-        ],
-    ),
-];
+pub const IN_PROJECTS: Reasons = &[OWNERS];
 
 /// The differences that no reason covers, and the patterns that cover no difference.
 pub fn explain<T>(
