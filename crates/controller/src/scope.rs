@@ -1,5 +1,6 @@
 //! Where controllers run: the management cluster, or one downstream cluster while it is connected.
 
+use http::{HeaderValue, Request};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -37,4 +38,18 @@ pub struct DownstreamScope {
     pub controllers: Controllers,
     /// Fires when the cluster is lost or goes.
     pub stop: CancellationToken,
+}
+
+impl DownstreamScope {
+    /// A client that acts downstream as this user, by impersonation: for what is not among the agent's own
+    /// rights. Audit logs of the cluster name both.
+    pub fn client_as(&self, user: &HeaderValue) -> Client {
+        let (own, user) = (self.client.clone(), user.clone());
+        let service = move |mut request: Request<kube::client::Body>| {
+            let own = own.clone();
+            request.headers_mut().insert("impersonate-user", user.clone());
+            async move { own.send(request).await }
+        };
+        Client::new(tower::service_fn(service), "default")
+    }
 }

@@ -8,6 +8,9 @@ use e2e::{Cli, Client, Kubeconfig, Server, eventually, snapshot};
 use serde_json::{Value, json};
 use testbed::RealCluster;
 
+/// Annotation of a namespace: its project.
+const PROJECT: &str = "field.cattle.io/projectId";
+
 struct World {
     server: Server,
     cli: Cli,
@@ -49,11 +52,29 @@ fn is_gone(server: &Server, id: &str) -> Result<()> {
     Ok(())
 }
 
+/// Puts a Secret of the cluster's project Default into namespace `default`, which people put into the project.
+fn share_a_secret(world: &World, cluster: &str) {
+    let admin = world.server.admin().unwrap();
+    let path = format!("/v3/projects?clusterId={cluster}&name=Default");
+    let projects = admin.get(&path).unwrap().success().unwrap();
+    let project = projects["data"][0]["id"].as_str().unwrap();
+    let annotation = format!("{PROJECT}={project}");
+    world.target.kubectl.succeed(&["annotate", "namespace", "default", &annotation]).unwrap();
+    let path = format!("/v3/projects/{project}/secrets");
+    let shared = json!({"name": "shared", "stringData": {"k": "v"}});
+    eventually("a Secret of the project", || admin.post(&path, &shared)?.success().map(drop));
+    eventually("its copy", || {
+        let copy = world.target.kubectl.json(&["get", "secret", "shared", "-n", "default"])?;
+        if copy["data"]["k"] == "dg==" { Ok(()) } else { bail!("{copy}") }
+    });
+}
+
 #[test]
 fn removing_a_cluster_leaves_no_object_of_ours_in_it() {
     let world = world();
     let before = snapshot::take(&world.admin).unwrap();
     let imported = journey::import(&world.server, &world.cli, "visited", &world.target).unwrap();
+    share_a_secret(&world, &imported.id);
     let during = snapshot::take(&world.admin).unwrap();
     let made = snapshot::differences(&before, &during);
     assert!(made.iter().any(|line| line.contains("cattle-system")), "nothing to remove: {made:?}");
@@ -62,6 +83,8 @@ fn removing_a_cluster_leaves_no_object_of_ours_in_it() {
 
     world.cli.succeed(&["cluster", "rm", "visited", "--yes"]).unwrap();
     is_gone(&world.server, &imported.id).unwrap();
+    let annotation = format!("{PROJECT}-");
+    world.target.kubectl.succeed(&["annotate", "namespace", "default", &annotation]).unwrap();
     eventually("all objects are as before", || {
         let after = snapshot::take(&world.admin)?;
         let left = snapshot::differences(&before, &after);

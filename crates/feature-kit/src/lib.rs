@@ -13,6 +13,7 @@ pub mod controller;
 pub mod downstream;
 pub mod feature;
 pub mod kind;
+pub mod ownership;
 pub mod rbac;
 pub mod route;
 pub mod runtime;

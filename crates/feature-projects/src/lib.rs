@@ -1,14 +1,16 @@
 //! Projects: namespaces of a cluster that belong together.
 //!
-//! [`project`] gives every cluster its two first projects. Assigning downstream namespaces to
-//! projects, and what members may do in them, is not here yet.
+//! [`project`] gives every cluster its two first projects, and copies the Secrets of projects into their
+//! namespaces. What members of a project may do is not here yet.
 
 pub mod project;
 
 use std::sync::Arc;
 
 use api_management::Project;
-use feature_kit::{Feature, KindRules, ManagementContext, ManagementSpec, ViewSpec};
+use feature_kit::{
+    DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, ViewSpec,
+};
 
 /// The feature.
 pub fn feature(_: &ManagementContext) -> Feature {
@@ -17,6 +19,7 @@ pub fn feature(_: &ManagementContext) -> Feature {
         .kind_with(rules)
         .management(ManagementSpec::new(project::management::identity(), project::management::run))
         .management(ManagementSpec::new(project::namespace::identity(), project::namespace::run))
+        .downstream(DownstreamSpec::new(project::secrets::identity(), project::secrets::build))
         .view(ViewSpec::new(|_| vec![project::view::view()]))
 }
 

@@ -1,7 +1,9 @@
 //! Project: [`management`] makes the first two of each cluster, [`namespace`] keeps the place for what belongs to
-//! each, [`admission`] keeps the system one, [`view`] is its place in the REST view.
+//! each, [`secrets`] copies its Secrets into its namespaces, [`admission`] keeps the system one, [`view`] is its
+//! place in the REST view.
 
 pub mod admission;
 pub mod management;
 pub mod namespace;
+pub mod secrets;
 pub mod view;

@@ -1,13 +1,15 @@
 //! The first projects and the rules of projects, without a server.
 
 use api_management::{Cluster, Condition, keys};
-use controller::Key;
+use controller::{Key, Truth};
 use feature_kit::{Admit, Operation, Review};
 use serde_json::json;
 
 use crate::project::admission::ProjectRules;
 use crate::project::management::desired;
 use crate::project::namespace;
+use crate::project::secrets::copy::{self, Observed, Step, step};
+use crate::project::secrets::standing::{self, Problem, Standing};
 
 fn cluster() -> Cluster {
     let mut cluster = Cluster::default();
@@ -69,4 +71,79 @@ fn the_namespace_of_a_project_says_whose_it_is() {
     assert_eq!(made.metadata.name.as_deref(), Some("p-1"));
     assert_eq!(namespace::project_of(&made.metadata), Some(project));
     assert_eq!(namespace::project_of(&Default::default()), None);
+}
+
+fn secret(body: serde_json::Value) -> k8s_openapi::api::core::v1::Secret {
+    serde_json::from_value(body).unwrap()
+}
+
+#[test]
+fn a_copy_has_what_the_original_has_and_says_whose_it_is() {
+    let original = secret(json!({
+        "metadata": {"name": "x", "namespace": "p-1", "uid": "u", "resourceVersion": "7",
+            "labels": {"team": "shop"}, "finalizers": ["shop.io/keep"],
+            "annotations": {"field.cattle.io/description": "d", "field.cattle.io/projectId": "c-1:p-1",
+                "kubectl.kubernetes.io/last-applied-configuration": "{}"}},
+        "type": "Opaque", "data": {"k": "dg=="},
+    }));
+    let made = copy::desired(&original, "c-1:p-1", "apps", None);
+    assert_eq!((&made.data, &made.type_), (&original.data, &original.type_));
+    assert_eq!(
+        json!(made.metadata),
+        json!({"name": "x", "namespace": "apps",
+            "labels": {"team": "shop", "drover.io/owned": "project-secret"},
+            "annotations": {"field.cattle.io/description": "d", "drover.io/copy-of": "c-1:p-1:x",
+                "drover.io/copied-version": "u/7", "secret.user.cattle.io/secret": "true"}})
+    );
+    assert!(copy::is_copy(&made.metadata) && !copy::is_copy(&original.metadata));
+    assert_eq!(step(&Observed::of(&original), Some(&Observed::of(&made))), Step::Nothing);
+}
+
+#[test]
+fn a_copy_is_written_when_it_differs_and_made_anew_when_it_cannot_change() {
+    let of = |kind: &str, data: serde_json::Value, version: &str| {
+        let metadata = json!({"name": "x", "uid": "u", "resourceVersion": version});
+        secret(json!({"metadata": metadata, "type": kind, "data": data}))
+    };
+    let original = of("Opaque", json!({"k": "dg=="}), "1");
+    let copy = Observed::of(&copy::desired(&original, "c-1:p-1", "apps", None));
+    let seen = Observed::of(&original);
+    assert_eq!(step(&seen, None), Step::Create);
+    let after =
+        |kind: &str, data, version| step(&Observed::of(&of(kind, data, version)), Some(&copy));
+    assert_eq!(after("Opaque", json!({"k": "dg=="}), "1"), Step::Nothing);
+    assert_eq!(after("Opaque", json!({"k": "dg=="}), "2"), Step::Replace, "labels may differ");
+    // Names and values do not run into one another.
+    assert_eq!(after("Opaque", json!({"kv": ""}), "1"), Step::Replace);
+    assert_eq!(after("other", json!({"k": "dg=="}), "2"), Step::DeleteAndCreate);
+    let fixed = Observed { immutable: true, ..copy.clone() };
+    let changed = Observed::of(&of("Opaque", json!({"k": "dw=="}), "2"));
+    assert_eq!(step(&changed, Some(&fixed)), Step::DeleteAndCreate);
+    let going = Observed { terminating: true, ..copy.clone() };
+    assert_eq!(step(&changed, Some(&going)), Step::Nothing);
+    let token = of("kubernetes.io/service-account-token", json!({}), "1");
+    assert!(seen.is_original() && !Observed::of(&token).is_original());
+}
+
+#[test]
+fn a_project_speaks_when_all_of_its_namespaces_were_looked_at() {
+    let standing = Standing::default();
+    let problem = |n: u32| Problem { reason: "NameTaken", message: format!("problem {n}") };
+    standing.moved("a1", None, Some("p-1"));
+    standing.moved("a2", None, Some("p-1"));
+    assert_eq!(standing.note("a1", Some("p-1"), vec![problem(1)]), (None, vec![problem(1)]));
+    assert_eq!(standing.problems("p-1"), None);
+    standing.note("a2", Some("p-1"), Vec::new());
+    assert_eq!(standing.problems("p-1"), Some(vec![problem(1)]));
+    // What is known is not new.
+    let again = standing.note("a1", Some("p-1"), vec![problem(1), problem(2)]);
+    assert_eq!(again, (Some("p-1".to_owned()), vec![problem(2)]));
+    // A namespace that was moved counts in neither before it was looked at.
+    standing.moved("a1", Some("p-1"), Some("p-2"));
+    assert_eq!((standing.problems("p-1"), standing.problems("p-2")), (Some(Vec::new()), None));
+    assert_eq!(standing.namespaces("p-2"), ["a1"]);
+    let many: Vec<Problem> = (0..8).map(problem).collect();
+    let said = standing::condition(&many);
+    assert!(said.truth == Truth::False && said.message.ends_with("problem 4; and 3 more"));
+    assert_eq!(standing::condition(&[]).truth, Truth::True);
 }

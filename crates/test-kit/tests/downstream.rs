@@ -7,6 +7,8 @@
 mod cluster_types;
 #[path = "downstream/people.rs"]
 mod people;
+#[path = "downstream/project_secrets.rs"]
+mod project_secrets;
 #[path = "downstream/project_types.rs"]
 mod project_types;
 #[path = "downstream/workloads.rs"]

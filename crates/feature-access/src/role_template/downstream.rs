@@ -11,14 +11,12 @@ use std::time::Duration;
 
 use api_management::role_template::CLUSTER_OWNER;
 use api_management::{Cluster, ClusterRoleTemplateBinding, RoleTemplate, ids, keys};
-use controller::{
-    Attempt, DownstreamController, DownstreamScope, ReconcileError, Reflector, Whole, ensure,
-};
+use controller::{DownstreamController, DownstreamScope, ReconcileError, Reflector, Whole, ensure};
 use feature_kit::access::cluster_group;
+use feature_kit::ownership::our_namespace;
 use feature_kit::rbac::{role_ref, subject, to_kube};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
-use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
@@ -184,7 +182,7 @@ async fn put(
     present_roles: &Reflector<Whole<ClusterRole>>,
     present_bindings: &Reflector<Whole<ClusterRoleBinding>>,
 ) -> Result<(), ReconcileError> {
-    let owner = owner(client).await?;
+    let owner = our_namespace(client).await?;
     let roles: Api<ClusterRole> = Api::all(client.clone());
     let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
     for (role, binding) in wanted {
@@ -225,22 +223,4 @@ async fn put(
 
 fn owned(metadata: &ObjectMeta, owner: &OwnerReference) -> bool {
     metadata.owner_references.iter().flatten().any(|present| present.uid == owner.uid)
-}
-
-/// Our downstream namespace, which takes roles and bindings along when it goes.
-async fn owner(client: &Client) -> Result<OwnerReference, ReconcileError> {
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let read = namespaces.get_metadata(keys::SYSTEM_NS).await;
-    let namespace = read.attempt(|| format!("read namespace \"{}\"", keys::SYSTEM_NS))?;
-    if namespace.metadata.deletion_timestamp.is_some() {
-        return Err(ReconcileError::other("keep roles", "our namespace is going"));
-    }
-    Ok(OwnerReference {
-        api_version: "v1".to_owned(),
-        kind: "Namespace".to_owned(),
-        name: keys::SYSTEM_NS.to_owned(),
-        uid: namespace.metadata.uid.unwrap_or_default(),
-        controller: None,
-        block_owner_deletion: None,
-    })
 }

@@ -35,6 +35,8 @@ const READ: [&str; 3] = ["get", "list", "watch"];
 pub struct People {
     pub world: World,
     pub downstream: Arc<KubeApi>,
+    /// Of the cluster's agent.
+    pub key: tunnel::AgentKey,
     view: RestView,
     connected: Arc<AtomicBool>,
 }
@@ -43,10 +45,10 @@ impl People {
     pub async fn start() -> Self {
         let world = World::start().await;
         let downstream = KubeApi::start(Profile::Cluster).await;
-        world.import(CLUSTER, &downstream).await;
+        let key = world.import(CLUSTER, &downstream).await;
         let view = feature_kit::view::rest_view(&world.features, &world.context);
         let connected = Arc::new(AtomicBool::new(true));
-        let people = Self { world, downstream, view, connected };
+        let people = Self { world, downstream, key, view, connected };
         let read_projects = ours(&["projects"], &READ);
         people.role("reader", vec![read_projects.clone(), rule("*", &["*"], &READ)]).await;
         people.role("guest", vec![read_projects]).await;

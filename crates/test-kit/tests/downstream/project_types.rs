@@ -132,7 +132,7 @@ async fn who_may_see_some_namespaces_sees_what_is_in_those() {
 }
 
 /// A certificate and its key, without the blanks at the ends that input loses.
-fn certificate() -> (String, String) {
+pub fn certificate() -> (String, String) {
     let now = std::time::SystemTime::now();
     let authority = pki::CertificateAuthority::generate("authority", now).unwrap();
     let issued = authority.issue_serving("web.example", &["web.example".to_owned()], now).unwrap();
@@ -140,7 +140,7 @@ fn certificate() -> (String, String) {
 }
 
 /// Whether the answer has all that was sent, but for fields that are never shown.
-fn holds(answer: &Value, sent: &Value, secret: &[&str]) {
+pub fn holds(answer: &Value, sent: &Value, secret: &[&str]) {
     for (field, value) in sent.as_object().unwrap() {
         if secret.contains(&field.as_str()) {
             assert!(answer.get(field).is_none(), "{field}: {answer}");

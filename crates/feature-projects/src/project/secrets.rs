@@ -1,0 +1,480 @@
+//! Keeps true: every Secret of a project is, as a copy, in each namespace of the project in its cluster, and
+//! no other copy is there.
+//!
+//! Originals are the Secrets in the project's namespace of the management API that `/v3` made, but for tokens
+//! of service accounts. Runs once per connected cluster, so nothing is tried while one is away and all of it is
+//! compared when it is back. Watches originals and namespaces here, namespaces and copies there; of contents it
+//! keeps digests only. Acts downstream by impersonation of its own identity, with a role that it keeps there.
+//! Copies carry our label and are owned by our namespace, so removal of the cluster takes them along; a
+//! Secret without our mark stays as it is.
+//!
+//! Owns the project's condition SecretsCopied.
+
+pub mod copy;
+pub mod standing;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_management::{Cluster, Project, condition, ids, keys};
+use controller::error::is_code;
+use controller::{
+    Attempt, Change, ConditionState, DownstreamController, DownstreamScope, Key, Limits, Metadata,
+    Outcome, OwnedCondition, Projection, Reconcile, ReconcileError, Reflector, Reflectors, Runner,
+    StatusPatch, Target, Whole, ensure,
+};
+use feature_kit::ownership::our_namespace;
+use feature_kit::rbac::{ours, role_ref, rule, subject, to_kube};
+use feature_kit::{ControllerIdentity, ManagementContext};
+use futures::future::BoxFuture;
+use http::HeaderValue;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{DeleteParams, ObjectMeta, PostParams, Preconditions};
+use kube::core::PartialObjectMeta;
+use kube::{Api, Client};
+
+use copy::{Digests, Observed, Step};
+use standing::{Problem, Standing};
+
+const CONTROLLER: &str = "project-secrets";
+const COPIED: OwnedCondition = OwnedCondition::of("Project", "SecretsCopied");
+/// Name of the role and its binding downstream.
+const ROLE: &str = "drover:project-secrets";
+/// A Secret that is in the way is looked at again after this time: others' Secrets are not watched.
+const TAKEN_INTERVAL: Duration = Duration::from_secs(60);
+/// The role downstream is looked at again after this time.
+const ROLE_INTERVAL: Duration = Duration::from_secs(600);
+/// Wait after the role could not be put there; doubles up to [`RETRY_DELAY_MAX`].
+const RETRY_DELAY_MIN: Duration = Duration::from_millis(500);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
+/// Namespaces of one cluster that are written at once.
+const NAMESPACES_AT_ONCE: usize = 4;
+
+pub fn identity() -> ControllerIdentity {
+    ControllerIdentity::new(
+        CONTROLLER,
+        vec![
+            rule("", &["secrets"], &["get", "list", "watch"]),
+            ours(&["projects"], &["get"]),
+            ours(&["projects/status"], &["patch"]),
+        ],
+    )
+}
+
+/// Must be called inside a tokio runtime.
+pub fn build(context: &ManagementContext, client: Client) -> Arc<dyn DownstreamController> {
+    let reflectors = &context.scope.reflectors;
+    let by_the_view = format!("{}={}", keys::CREATOR, keys::CREATOR_NORMAN);
+    // Watches with the rights of this controller: whoever watches for all may read no Secrets.
+    let secrets = Reflectors::new(client.clone(), context.scope.stop.clone());
+    Arc::new(ProjectSecrets {
+        client,
+        clusters: reflectors.get(),
+        projects: reflectors.get(),
+        homes: reflectors.get(),
+        originals: secrets.selected(&by_the_view),
+    })
+}
+
+/// What is here.
+#[derive(Clone)]
+struct ProjectSecrets {
+    client: Client,
+    clusters: Arc<Reflector<Whole<Cluster>>>,
+    projects: Arc<Reflector<Whole<Project>>>,
+    homes: Arc<Reflector<Metadata<Namespace>>>,
+    originals: Arc<Reflector<Digests>>,
+}
+
+impl DownstreamController for ProjectSecrets {
+    fn name(&self) -> &'static str {
+        CONTROLLER
+    }
+    fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()> {
+        Box::pin(copy_into(scope, self.clone()))
+    }
+}
+
+/// A downstream namespace, as far as it matters here.
+struct Member {
+    /// Whole id of the project that its annotation names.
+    project: Option<String>,
+    terminating: bool,
+}
+
+impl Projection for Member {
+    type Object = PartialObjectMeta<Namespace>;
+    type Kept = Self;
+    fn keep(namespace: PartialObjectMeta<Namespace>) -> Self {
+        let mut annotations = namespace.metadata.annotations.unwrap_or_default();
+        Self {
+            project: annotations.remove(keys::PROJECT_ID),
+            terminating: namespace.metadata.deletion_timestamp.is_some(),
+        }
+    }
+}
+
+impl Member {
+    /// Name of its project, when it is one of this cluster.
+    fn project_in(&self, cluster: &str) -> Option<&str> {
+        let (of, project) = self.project.as_deref()?.split_once(':')?;
+        (of == cluster && !self.terminating).then_some(project)
+    }
+}
+
+/// One connected cluster.
+struct Copier {
+    here: ProjectSecrets,
+    cluster: String,
+    /// Acts in the cluster as this controller.
+    client: Client,
+    /// Acts in the cluster as its agent.
+    agent: Client,
+    namespaces: Arc<Reflector<Member>>,
+    copies: Arc<Reflector<Digests>>,
+    standing: Arc<Standing>,
+    /// What each project was last told. One condition at a time is made up and written, so that the last one
+    /// written is the newest.
+    told: tokio::sync::Mutex<BTreeMap<String, ConditionState>>,
+}
+
+async fn copy_into(scope: DownstreamScope, here: ProjectSecrets) {
+    let user = HeaderValue::from_str(&identity().user()).expect("a name without line ends");
+    // In the management API the server acts for itself.
+    let is_local = scope.cluster == ids::LOCAL_CLUSTER;
+    let client = if is_local { scope.client.clone() } else { scope.client_as(&user) };
+    let label = format!("{}={}", keys::DOWNSTREAM_OWNED, keys::OWNED_PROJECT_SECRET);
+    let copier = Arc::new(Copier {
+        cluster: scope.cluster.clone(),
+        agent: scope.client.clone(),
+        namespaces: scope.reflectors.get(),
+        copies: Reflectors::new(client.clone(), scope.stop.clone()).selected(&label),
+        standing: Arc::default(),
+        told: tokio::sync::Mutex::default(),
+        client,
+        here,
+    });
+    let here = &copier.here;
+    let copy = async {
+        // Before that, a Secret that was not heard of yet would look like one that is gone.
+        tokio::join!(
+            here.clusters.synced(),
+            here.projects.synced(),
+            here.homes.synced(),
+            here.originals.synced(),
+            copier.namespaces.synced(),
+            copier.copies.synced()
+        );
+        let limits = Limits { running_per_lane_max: NAMESPACES_AT_ONCE, ..Limits::default() };
+        let runner = Runner::with_limits(copier.clone(), limits);
+        watch(&runner, &copier);
+        runner.run(&scope.cluster, &scope.controllers, scope.stop.clone()).await;
+    };
+    tokio::select! {
+        () = copy => {}
+        () = keep_role(&copier) => {}
+    }
+}
+
+/// Keys are the names of downstream namespaces.
+fn watch(runner: &Runner, copier: &Copier) {
+    let (standing, cluster) = (copier.standing.clone(), copier.cluster.clone());
+    runner.watch(&copier.namespaces, move |change| {
+        let name = &change.key().name;
+        let (old, new) = match change {
+            Change::Applied { new, old, .. } => (*old, Some(*new)),
+            Change::Deleted { old, .. } => (Some(*old), None),
+        };
+        let project = |member: Option<&Arc<Member>>| {
+            member.and_then(|member| member.project_in(&cluster)).map(str::to_owned)
+        };
+        standing.moved(name, project(old).as_deref(), project(new).as_deref());
+        [Key::cluster_scoped(name)]
+    });
+    let in_project = |standing: &Standing, project: &str| -> Vec<Key> {
+        standing.namespaces(project).iter().map(|name| Key::cluster_scoped(name)).collect()
+    };
+    let standing = copier.standing.clone();
+    runner.watch(&copier.here.originals, move |change| {
+        in_project(&standing, &change.key().namespace)
+    });
+    let standing = copier.standing.clone();
+    runner.watch(&copier.here.homes, move |change| in_project(&standing, &change.key().name));
+    runner.watch(&copier.copies, |change| [Key::cluster_scoped(&change.key().namespace)]);
+}
+
+/// What the controller may do downstream: our label takes it along when the cluster is removed.
+fn role() -> (ClusterRole, ClusterRoleBinding) {
+    let labels = [(keys::DOWNSTREAM_OWNED.to_owned(), keys::OWNED_PROJECT_SECRET.to_owned())];
+    let metadata = ObjectMeta {
+        name: Some(ROLE.to_owned()),
+        labels: Some(labels.into()),
+        ..ObjectMeta::default()
+    };
+    let verbs = ["get", "list", "watch", "create", "update", "delete"];
+    let role = ClusterRole {
+        metadata: metadata.clone(),
+        rules: Some(vec![to_kube(&rule("", &["secrets"], &verbs))]),
+        aggregation_rule: None,
+    };
+    let binding = ClusterRoleBinding {
+        metadata,
+        role_ref: role_ref("ClusterRole", ROLE),
+        subjects: Some(vec![subject("User", &identity().user())]),
+    };
+    (role, binding)
+}
+
+/// Never ends.
+async fn keep_role(copier: &Copier) {
+    let mut delay = RETRY_DELAY_MIN;
+    copier.here.clusters.synced().await;
+    loop {
+        match copier.put_role().await {
+            Ok(()) => {
+                delay = RETRY_DELAY_MIN;
+                tokio::time::sleep(ROLE_INTERVAL).await;
+            }
+            Err(error) => {
+                let (cluster, error) = (&copier.cluster, error.chain());
+                tracing::debug!(%cluster, error, "the role for copies is not in place yet");
+                tokio::time::sleep(delay).await;
+                delay = (delay * 2).min(RETRY_DELAY_MAX);
+            }
+        }
+    }
+}
+
+impl Copier {
+    /// What removal has just taken away must not come back.
+    fn is_staying(&self) -> bool {
+        let cluster = self.here.clusters.named(&self.cluster);
+        cluster.is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_none())
+    }
+
+    async fn put_role(&self) -> Result<(), ReconcileError> {
+        if self.cluster == ids::LOCAL_CLUSTER || !self.is_staying() {
+            return Ok(());
+        }
+        let owner = our_namespace(&self.agent).await?;
+        let (mut role, mut binding) = role();
+        role.metadata.owner_references = Some(vec![owner.clone()]);
+        binding.metadata.owner_references = Some(vec![owner]);
+        ensure::like(&Api::all(self.agent.clone()), &role).await?;
+        ensure::like(&Api::all(self.agent.clone()), &binding).await.map(drop)
+    }
+
+    /// The Secrets that belong into a namespace of the project.
+    fn originals(&self, project: &str) -> Vec<(Key, Arc<Observed>)> {
+        let home = self.here.homes.named(project);
+        let own = Some((self.cluster.as_str(), project));
+        // The namespace of that name may be of a project of another cluster.
+        if home.is_none_or(|home| keys::project_of(&home) != own) {
+            return Vec::new();
+        }
+        let mut found = self.here.originals.in_namespace(project);
+        found.retain(|(_, secret)| secret.is_original());
+        found
+    }
+
+    async fn keep(&self, namespace: &str) -> Result<Outcome, ReconcileError> {
+        if !self.is_staying() {
+            return Ok(Outcome::Done);
+        }
+        let member = self.namespaces.named(namespace);
+        if member.as_ref().is_some_and(|member| member.terminating) {
+            return Ok(Outcome::Done);
+        }
+        let project = member.as_ref().and_then(|member| member.project_in(&self.cluster));
+        let wanted = project.map(|project| self.originals(project)).unwrap_or_default();
+        let (mut problems, mut failed) = (Vec::new(), None);
+        for (original, observed) in &wanted {
+            match self.copy(original, observed, namespace).await {
+                Ok(problem) => problems.extend(problem),
+                Err(error) => {
+                    problems.extend(refusal(&error, &original.name, namespace));
+                    failed = failed.or(Some(error));
+                }
+            }
+        }
+        for (key, copy) in self.copies.in_namespace(namespace) {
+            if copy.is_copy
+                && !wanted.iter().any(|(original, _)| original.name == key.name)
+                && let Err(error) = self.delete(&key, &copy).await
+            {
+                failed = failed.or(Some(error));
+            }
+        }
+        let is_taken = problems.iter().any(|problem| problem.reason == TAKEN);
+        self.note(namespace, project, problems).await?;
+        match failed {
+            Some(error) => Err(error),
+            None if is_taken => Ok(Outcome::RequeueAfter(TAKEN_INTERVAL)),
+            None => Ok(Outcome::Done),
+        }
+    }
+
+    /// Brings one copy up to date. Answers what is in the way.
+    async fn copy(
+        &self,
+        original: &Key,
+        observed: &Observed,
+        namespace: &str,
+    ) -> Result<Option<Problem>, ReconcileError> {
+        let key = Key::namespaced(namespace, &original.name);
+        let known = self.copies.get(&key).filter(|copy| copy.is_copy);
+        let step = copy::step(observed, known.as_deref());
+        if step == Step::Nothing {
+            return Ok(None);
+        }
+        let here: Api<Secret> = Api::namespaced(self.here.client.clone(), &original.namespace);
+        let read = here.get_opt(&original.name).await;
+        let Some(secret) = read.attempt(|| format!("read secret \"{original}\""))? else {
+            return Ok(None);
+        };
+        let owner = match self.cluster == ids::LOCAL_CLUSTER {
+            true => None,
+            false => Some(our_namespace(&self.agent).await?),
+        };
+        let project = format!("{}:{}", self.cluster, original.namespace);
+        let mut wanted = copy::desired(&secret, &project, namespace, owner.as_ref());
+        match (step, known) {
+            (Step::Replace, Some(known)) => {
+                // Of the version that carried our mark: who takes it off keeps the Secret.
+                wanted.metadata.resource_version = Some(known.version.clone());
+                let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+                match api.replace(&key.name, &PostParams::default(), &wanted).await {
+                    Err(error) if is_code(&error, 404) => Ok(None),
+                    done => done.attempt(|| format!("update secret \"{key}\"")).map(|_| None),
+                }
+            }
+            (Step::DeleteAndCreate, Some(known)) => {
+                self.delete(&key, &known).await?;
+                self.create(&key, &wanted).await
+            }
+            _ => self.create(&key, &wanted).await,
+        }
+    }
+
+    async fn create(&self, key: &Key, copy: &Secret) -> Result<Option<Problem>, ReconcileError> {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
+        let error = match api.create(&PostParams::default(), copy).await {
+            Ok(_) => return Ok(None),
+            Err(error) => error,
+        };
+        let attempt = || format!("create secret \"{key}\"");
+        if !is_code(&error, 409) {
+            return Err(error).attempt(attempt);
+        }
+        let found = api.get_opt(&key.name).await.attempt(|| format!("read secret \"{key}\""))?;
+        match found {
+            // It has gone meanwhile.
+            None => Err(error).attempt(attempt),
+            // Its watch tells in a moment.
+            Some(found) if copy::is_copy(&found.metadata) => Ok(None),
+            Some(_) => Ok(Some(taken(key))),
+        }
+    }
+
+    /// Deletes a copy unless it has changed since it was seen.
+    async fn delete(&self, key: &Key, copy: &Observed) -> Result<(), ReconcileError> {
+        if copy.terminating {
+            return Ok(());
+        }
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
+        let seen = Preconditions {
+            uid: Some(copy.uid.clone()),
+            resource_version: Some(copy.version.clone()),
+        };
+        let options = DeleteParams { preconditions: Some(seen), ..DeleteParams::background() };
+        match api.delete(&key.name, &options).await {
+            Err(error) if is_code(&error, 404) => Ok(()),
+            done => done.attempt(|| format!("delete secret \"{key}\"")).map(drop),
+        }
+    }
+
+    /// Remembers how a namespace stands, and has its projects say so.
+    async fn note(
+        &self,
+        namespace: &str,
+        project: Option<&str>,
+        problems: Vec<Problem>,
+    ) -> Result<(), ReconcileError> {
+        let (before, new) = self.standing.note(namespace, project, problems);
+        for problem in new {
+            let (cluster, reason) = (&self.cluster, problem.reason);
+            tracing::warn!(%cluster, reason, "{}", problem.message);
+        }
+        let before = before.filter(|before| Some(before.as_str()) != project);
+        for project in before.as_deref().into_iter().chain(project) {
+            self.tell(project).await?;
+        }
+        Ok(())
+    }
+
+    async fn tell(&self, name: &str) -> Result<(), ReconcileError> {
+        let mut told = self.told.lock().await;
+        let key = Key::namespaced(&self.cluster, name);
+        let project = self.here.projects.get(&key);
+        let Some(project) = project.filter(|p| p.metadata.deletion_timestamp.is_none()) else {
+            told.remove(name);
+            return Ok(());
+        };
+        let Some(problems) = self.standing.problems(name) else { return Ok(()) };
+        let wanted = standing::condition(&problems);
+        // A project without Secrets need not speak of them.
+        let is_said = condition::find(&project.status.conditions, COPIED.condition()).is_some();
+        let is_idle = !is_said && !told.contains_key(name) && self.originals(name).is_empty();
+        if is_idle || told.get(name) == Some(&wanted) {
+            return Ok(());
+        }
+        let target = Target::of::<Project>(&key.namespace, &key.name);
+        let patch = StatusPatch::new().condition(COPIED, wanted.clone());
+        patch.write(&self.here.client, &target).await?;
+        told.insert(name.to_owned(), wanted);
+        Ok(())
+    }
+}
+
+/// Reason of a problem: a Secret that is no copy has the name.
+const TAKEN: &str = "NameTaken";
+/// Reason of a problem: the cluster refuses the copy.
+const REFUSED: &str = "CopyRefused";
+
+fn taken(key: &Key) -> Problem {
+    let Key { namespace, name } = key;
+    let message = format!(
+        "secret \"{name}\" is not copied into namespace \"{namespace}\": a Secret of that name is there, \
+         which stays as it is; rename or delete one of them"
+    );
+    Problem { reason: TAKEN, message }
+}
+
+/// What people should know: the cluster answered, and not that somebody was faster or that it is unwell.
+fn refusal(error: &ReconcileError, name: &str, namespace: &str) -> Option<Problem> {
+    let ReconcileError::Api { source, .. } = error else { return None };
+    let kube::Error::Api(status) = source.as_ref() else { return None };
+    if status.code == 409 || status.code >= 500 {
+        return None;
+    }
+    let message = format!(
+        "secret \"{name}\" is not copied into namespace \"{namespace}\": {}",
+        status.message
+    );
+    Some(Problem { reason: REFUSED, message })
+}
+
+impl Reconcile for Copier {
+    fn name(&self) -> &'static str {
+        CONTROLLER
+    }
+    fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
+        Box::pin(self.keep(&key.name))
+    }
+    /// All of it is one cluster.
+    fn lane(&self, _: &Key) -> String {
+        self.cluster.clone()
+    }
+}
