@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api_management::{Cluster, ClusterRoleTemplateBinding, RoleTemplate, keys};
+use controller::Key;
 use feature_kit::Membership;
 use feature_kit::access::admin_binding;
+use feature_kit::rbac::rule;
 use kube::ResourceExt;
 use proptest::prelude::*;
 
-use crate::cluster_role_template_binding::{creator, management};
+use crate::cluster_role_template_binding::{creator, management, projects};
 use crate::graph::testing::Told;
 use crate::role_template::{downstream, rules};
 use crate::roles::{cluster_member, cluster_owner};
@@ -163,6 +165,35 @@ fn a_member_has_no_rights_on_our_kinds_downstream_and_reads_them_here() {
     assert!(!here[0].verbs.contains(&"create".to_owned()));
     assert!(!rules::is_owner(&member));
     assert!(rules::is_owner(&cluster_owner()));
+}
+
+#[test]
+fn in_the_namespace_of_a_project_a_role_is_what_it_says_of_secrets() {
+    let project = Key::namespaced("c-1", "p-1");
+    let made = |used_names: &[&str]| {
+        let known = known();
+        projects::desired(&project, &used(used_names), |name| known.get(name).cloned())
+    };
+    assert!(made(&["cluster-member", "unknown"]).is_empty(), "it says nothing of them");
+    let owners = made(&["cluster-owner"]);
+    let (role, binding) = &owners["cluster-owner"];
+    let rules = role.rules.as_ref().unwrap();
+    assert_eq!(rules.len(), 1);
+    assert_eq!(
+        (rules[0].resources.as_deref(), rules[0].api_groups.as_deref()),
+        (Some(&["secrets".to_owned()][..]), Some(&[String::new()][..]))
+    );
+    assert_eq!(role.namespace().as_deref(), Some("p-1"));
+    assert_eq!(binding.subjects.as_ref().unwrap()[0].name, "drover:cluster:c-1:cluster-owner");
+    // What names Secrets in another group, or something else beside them, gives no more than them.
+    let template = RoleTemplate {
+        rules: vec![
+            rule("", &["secrets", "configmaps"], &["get"]),
+            rule("apps", &["secrets", "*"], &["get"]),
+        ],
+        ..RoleTemplate::default()
+    };
+    assert_eq!(rules::project_plane(&template), [rule("", &["secrets"], &["get"])]);
 }
 
 #[test]
