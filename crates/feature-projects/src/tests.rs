@@ -1,13 +1,14 @@
 //! The first projects and the rules of projects, without a server.
 
 use api_management::{Cluster, Condition, keys};
-use controller::{Key, Truth};
+use controller::{Attempt, Key, ReconcileError, Truth};
 use feature_kit::{Admit, Operation, Review};
 use serde_json::json;
 
 use crate::project::admission::ProjectRules;
 use crate::project::management::desired;
 use crate::project::namespace;
+use crate::project::secrets;
 use crate::project::secrets::copy::{self, Observed, Step, step};
 use crate::project::secrets::standing::{self, Problem, Standing};
 
@@ -146,4 +147,23 @@ fn a_project_speaks_when_all_of_its_namespaces_were_looked_at() {
     let said = standing::condition(&many);
     assert!(said.truth == Truth::False && said.message.ends_with("problem 4; and 3 more"));
     assert_eq!(standing::condition(&[]).truth, Truth::True);
+}
+
+#[test]
+fn people_hear_of_what_the_cluster_refuses_and_not_of_what_the_next_try_cures() {
+    let answered = |code: u16| -> ReconcileError {
+        let status =
+            json!({"status": "Failure", "code": code, "message": "exceeded quota", "reason": ""});
+        let status = serde_json::from_value(status).unwrap();
+        let failed: Result<(), kube::Error> = Err(kube::Error::Api(Box::new(status)));
+        failed.attempt(|| "create secret".to_owned()).unwrap_err()
+    };
+    let told = secrets::refusal(&answered(403), "x", "apps").unwrap();
+    assert_eq!(told.reason, "CopyRefused");
+    assert!(told.message.contains("\"apps\"") && told.message.ends_with("exceeded quota"));
+    for code in [409, 500, 503] {
+        assert_eq!(secrets::refusal(&answered(code), "x", "apps"), None);
+    }
+    let lost = ReconcileError::other("create secret", "the connection ended");
+    assert_eq!(secrets::refusal(&lost, "x", "apps"), None);
 }

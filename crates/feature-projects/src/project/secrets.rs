@@ -44,7 +44,7 @@ const COPIED: OwnedCondition = OwnedCondition::of("Project", "SecretsCopied");
 const ROLE: &str = "drover:project-secrets";
 /// A Secret that is in the way is looked at again after this time: others' Secrets are not watched.
 const TAKEN_INTERVAL: Duration = Duration::from_secs(60);
-/// The role downstream is looked at again after this time.
+/// The role downstream is looked at again after this time, or when something is refused.
 const ROLE_INTERVAL: Duration = Duration::from_secs(600);
 /// Wait after the role could not be put there; doubles up to [`RETRY_DELAY_MAX`].
 const RETRY_DELAY_MIN: Duration = Duration::from_millis(500);
@@ -135,6 +135,8 @@ struct Copier {
     namespaces: Arc<Reflector<Member>>,
     copies: Arc<Reflector<Digests>>,
     standing: Arc<Standing>,
+    /// The cluster said that something is forbidden, which may be for want of the role.
+    refused: tokio::sync::Notify,
     /// What each project was last told. One condition at a time is made up and written, so that the last one
     /// written is the newest.
     told: tokio::sync::Mutex<BTreeMap<String, ConditionState>>,
@@ -152,6 +154,7 @@ async fn copy_into(scope: DownstreamScope, here: ProjectSecrets) {
         namespaces: scope.reflectors.get(),
         copies: Reflectors::new(client.clone(), scope.stop.clone()).selected(&label),
         standing: Arc::default(),
+        refused: tokio::sync::Notify::default(),
         told: tokio::sync::Mutex::default(),
         client,
         here,
@@ -235,7 +238,10 @@ async fn keep_role(copier: &Copier) {
         match copier.put_role().await {
             Ok(()) => {
                 delay = RETRY_DELAY_MIN;
-                tokio::time::sleep(ROLE_INTERVAL).await;
+                tokio::select! {
+                    () = tokio::time::sleep(ROLE_INTERVAL) => {}
+                    () = copier.refused.notified() => tokio::time::sleep(delay).await,
+                }
             }
             Err(error) => {
                 let (cluster, error) = (&copier.cluster, error.chain());
@@ -294,7 +300,11 @@ impl Copier {
             match self.copy(original, observed, namespace).await {
                 Ok(problem) => problems.extend(problem),
                 Err(error) => {
-                    problems.extend(refusal(&error, &original.name, namespace));
+                    let refusal = refusal(&error, &original.name, namespace);
+                    if refusal.is_some() {
+                        self.refused.notify_one();
+                    }
+                    problems.extend(refusal);
                     failed = failed.or(Some(error));
                 }
             }
@@ -453,7 +463,7 @@ fn taken(key: &Key) -> Problem {
 }
 
 /// What people should know: the cluster answered, and not that somebody was faster or that it is unwell.
-fn refusal(error: &ReconcileError, name: &str, namespace: &str) -> Option<Problem> {
+pub(crate) fn refusal(error: &ReconcileError, name: &str, namespace: &str) -> Option<Problem> {
     let ReconcileError::Api { source, .. } = error else { return None };
     let kube::Error::Api(status) = source.as_ref() else { return None };
     if status.code == 409 || status.code >= 500 {

@@ -309,12 +309,17 @@ async fn copies_catch_up_when_their_cluster_is_back_and_go_with_project_and_clus
     copied(&people, &[("a1/x", "2"), ("a1/y", "1"), ("b1/y", "two")]).await;
     assert_eq!(version().await, settled);
 
+    // The right to copy comes back when somebody took it away.
+    let roles: Api<ClusterRole> = Api::all(people.downstream.admin());
+    roles.delete("drover:project-secrets", &DeleteParams::default()).await.unwrap();
+    people.must(200, "PUT", &own, &with("3")).await;
+    copied(&people, &[("a1/x", "3"), ("a1/y", "1"), ("b1/y", "two")]).await;
+
     people.must(204, "DELETE", &format!("/v3/projects/{one}"), &Value::Null).await;
     copied(&people, &[("b1/y", "two")]).await;
 
     people.world.remove(CLUSTER).await;
     copied(&people, &[]).await;
-    let roles: Api<ClusterRole> = Api::all(people.downstream.admin());
     let ours = ListParams::default().labels(keys::DOWNSTREAM_OWNED);
     eventually("no right of ours", async || {
         let left = roles.list(&ours).await.unwrap().items;
