@@ -11,6 +11,8 @@
 //! [`mapping`] → formatter → collection or resource. Start reading at [`RestView::handle`].
 //! Lists go through [`Lists`]: [`Scan`] reads every object, [`Index`] only those of the page.
 //!
+//! [`openapi`] says the same as the schemas for generators of clients.
+//!
 //! [`feed`] is the other half: a WebSocket that says which objects changed. [`dynamic`] adds types
 //! while both are served.
 //!
@@ -33,6 +35,7 @@ pub mod journal;
 pub mod link;
 pub mod listing;
 pub mod mapping;
+mod openapi;
 mod operations;
 pub mod query;
 mod reduced;

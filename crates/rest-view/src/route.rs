@@ -3,11 +3,29 @@
 use std::sync::Arc;
 
 use crate::descriptor::Descriptor;
+use crate::openapi;
 use crate::registry::{ApiVersion, Registry};
 use crate::urls::{Urls, decode};
 
 /// Letters that a version's last segment may have too many (`/v3/cluster` serves `/v3/clusters`).
 const PLURAL_SUFFIX_MAX: usize = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocumentForm {
+    Json,
+    Yaml,
+}
+
+impl DocumentForm {
+    /// `openapi.json`, `openapi.yaml`.
+    fn of_name(name: &str) -> Option<Self> {
+        match name.strip_prefix(openapi::STEM)? {
+            ".json" => Some(Self::Json),
+            ".yaml" => Some(Self::Yaml),
+            _ => None,
+        }
+    }
+}
 
 #[derive(Clone)]
 pub enum Target {
@@ -15,6 +33,8 @@ pub enum Target {
     Root,
     Schemas,
     Schema(String),
+    /// The OpenAPI document of the version.
+    Document(DocumentForm),
     /// The change feed.
     Subscribe,
     Collection(Arc<Descriptor>),
@@ -109,12 +129,15 @@ fn matches(version: &ApiVersion, segments: &[&str]) -> Option<usize> {
 }
 
 fn plain(registry: &Registry, version: &ApiVersion, rest: &[String]) -> Route {
-    Route {
-        version: version.clone(),
-        schemas_path: version.path.clone(),
-        inside: None,
-        target: target(registry, &version.path, rest),
-    }
+    let document = match rest {
+        [name] => DocumentForm::of_name(name),
+        _ => None,
+    };
+    let target = match document {
+        Some(form) => Target::Document(form),
+        None => target(registry, &version.path, rest),
+    };
+    Route { version: version.clone(), schemas_path: version.path.clone(), inside: None, target }
 }
 
 fn target(registry: &Registry, version: &str, rest: &[String]) -> Target {

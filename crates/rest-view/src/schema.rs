@@ -30,7 +30,7 @@ pub(crate) fn all(
 }
 
 /// Ids of what can be listed or read, and of what these name in fields and actions.
-fn reachable(registry: &Registry, version: &str) -> BTreeSet<String> {
+pub(crate) fn reachable(registry: &Registry, version: &str) -> BTreeSet<String> {
     let seen = |d: &&Arc<Descriptor>| d.methods.list || d.methods.get;
     let mut open: Vec<String> =
         registry.descriptors_of(version).filter(seen).map(|d| d.id.clone()).collect();

@@ -7,6 +7,7 @@ mod in_process;
 mod input;
 mod mapping;
 mod negotiation;
+mod openapi;
 mod query;
 mod schema;
 mod state;

@@ -17,9 +17,10 @@ use crate::error::ApiError;
 use crate::feed::{self, Feed, Subscriber};
 use crate::field::StructType;
 use crate::listing::{Lists, Scan};
+use crate::openapi;
 use crate::operations::{self, Narrowed};
 use crate::registry::{ApiVersion, Registry};
-use crate::route::{Route, Target, route};
+use crate::route::{DocumentForm, Route, Target, route};
 use crate::schema;
 use crate::urls::{Urls, query_pairs};
 
@@ -164,6 +165,12 @@ impl RestView {
             let error = ApiError::not_found(format!("no such path \"{}\"", parts.uri.path()));
             return Answer::from(error).finish(format, None, &Verdict::Nothing);
         };
+        let format = match route.target {
+            // The path says it.
+            Target::Document(DocumentForm::Json) => Format::Json,
+            Target::Document(DocumentForm::Yaml) => Format::Yaml,
+            _ => format,
+        };
         if format == Format::Html && [&parts.method, &method].iter().all(|m| **m == Method::GET) {
             return Answer::Interface(urls.path("/")).finish(format, None, &Verdict::Nothing);
         }
@@ -225,6 +232,7 @@ impl Call<'_> {
             Target::Root => Ok(self.root()),
             Target::Schemas => Ok(self.schemas()),
             Target::Schema(name) => self.schema(name),
+            Target::Document(_) => Ok(self.document()),
             Target::Link { descriptor, id, link } => {
                 self.require_within(descriptor, id).await?;
                 operations::follow(self.context, descriptor, id, link).await
@@ -334,6 +342,12 @@ impl Call<'_> {
         let schemas = schema::all(registry, &self.route.version, path, urls);
         let url = urls.path(&format!("{path}/schemas"));
         Answer::Json(StatusCode::OK, collection::envelope("schema", &url, schemas).into())
+    }
+
+    fn document(&self) -> Answer {
+        let Presentation { registry, urls, .. } = &self.context.presentation;
+        let document = openapi::document(registry, &self.route.version, urls);
+        Answer::Json(StatusCode::OK, document)
     }
 
     fn schema(&self, name: &str) -> Result<Answer, ApiError> {
