@@ -12,6 +12,7 @@ mod fingerprint;
 mod fuzz;
 mod image;
 mod kind;
+mod openapi;
 mod process;
 mod soak;
 mod test;
@@ -64,6 +65,8 @@ enum Command {
         /// As in `project` or `ClusterRegistrationToken`.
         kind: String,
     },
+    /// Write docs/reference/openapi.yaml anew.
+    Openapi,
     /// Measure, in a release build.
     Bench {
         /// Passed on to the benchmark program.
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Command::Ci => ci::run(),
         Command::Tidy => tidy::run(),
         Command::Kind { kind } => kind::run(&kind),
+        Command::Openapi => openapi::run(),
         Command::Bench { arguments } => bench::run(&arguments),
         Command::Testbed(command) => testbed_command::run(&command),
     };

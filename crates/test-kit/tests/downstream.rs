@@ -5,6 +5,8 @@
 
 #[path = "downstream/cluster_types.rs"]
 mod cluster_types;
+#[path = "downstream/openapi.rs"]
+mod openapi;
 #[path = "downstream/people.rs"]
 mod people;
 #[path = "downstream/project_secrets.rs"]
