@@ -11,5 +11,7 @@ mod known;
 mod objects;
 #[path = "management_types/rest.rs"]
 mod rest;
+#[path = "management_types/samples.rs"]
+mod samples;
 #[path = "management_types/workloads.rs"]
 mod workloads;

@@ -1,0 +1,107 @@
+//! Bodies for a POST of every type, made up from the tables.
+
+use std::collections::BTreeMap;
+
+use api_management::table::{Row, Stored, Table};
+use api_management::types;
+use serde_json::{Map, Value, json};
+
+pub const PASSWORD: &str = "a password";
+/// Fields whose value must fit other objects or the environment.
+const MEANS_MORE: [(&str, &str); 12] = [
+    ("cluster", "agentImageOverride"),
+    ("cluster", "desiredAgentImage"),
+    ("cluster", "desiredAuthImage"),
+    ("clusterRoleTemplateBinding", "groupId"),
+    ("clusterRoleTemplateBinding", "groupPrincipalId"),
+    ("clusterRoleTemplateBinding", "userPrincipalId"),
+    ("managementSecret", "immutable"),
+    ("managementSecret", "type"),
+    ("podSecurityPolicyTemplateProjectBinding", "namespaceId"),
+    ("preference", "namespaceId"),
+    ("roleTemplate", "roleTemplateIds"),
+    ("roleTemplate", "rules"),
+];
+
+/// Makes up bodies.
+pub struct Samples {
+    structs: BTreeMap<&'static str, Vec<Row>>,
+    cluster: String,
+    project: String,
+}
+
+impl Samples {
+    /// References to clusters and projects are to these; a project is named `cluster:project`.
+    pub fn of(cluster: &str, project: &str) -> Self {
+        let own = types::tables().flat_map(|table| table.nested);
+        let all = types::shared_types().chain(own);
+        Self {
+            structs: all.map(|nested| (nested.id, nested.fields)).collect(),
+            cluster: cluster.to_owned(),
+            project: project.to_owned(),
+        }
+    }
+
+    /// Something that the field can hold.
+    fn of_field(&self, row: &Row) -> Value {
+        match (row.kind, row.min) {
+            ("int", Some(min)) => (min + 1).into(),
+            (kind, _) => match row.options.last() {
+                Some(option) => (*option).into(),
+                None => self.of_type(kind),
+            },
+        }
+    }
+
+    fn of_type(&self, kind: &str) -> Value {
+        let inside = |start: &str| kind.strip_prefix(start)?.strip_suffix(']');
+        if let Some(of) = inside("array[") {
+            return json!([self.of_type(of)]);
+        }
+        if let Some(of) = inside("map[") {
+            return json!({"k": self.of_type(of)});
+        }
+        match kind {
+            "int" => json!(7),
+            "float" => json!(0.5),
+            "boolean" => json!(true),
+            "hostname" => json!("a.example"),
+            "base64" => json!("YQ=="),
+            "password" => json!(PASSWORD),
+            "date" => json!("2024-01-01T00:00:00Z"),
+            "reference[cluster]" | "reference[namespace]" => json!(self.cluster),
+            "reference[project]" => json!(self.project),
+            "reference[roleTemplate]" => json!("cluster-member"),
+            reference if reference.starts_with("reference[") => json!("x-1"),
+            nested => match self.structs.get(nested) {
+                Some(fields) => {
+                    let required = fields.iter().filter(|row| row.access.required);
+                    required
+                        .map(|row| (row.name.to_owned(), self.of_field(row)))
+                        .collect::<Map<_, _>>()
+                        .into()
+                }
+                None => json!("value"),
+            },
+        }
+    }
+
+    /// A body with every field that may be sent, but for those that mean something elsewhere, and for
+    /// passwords where objects would keep them.
+    pub fn body(&self, table: &Table) -> Value {
+        let keeps = !matches!(table.stored, Stored::Secret { .. });
+        let mut body = json!({});
+        for row in table.fields.iter().filter(|row| row.access.create) {
+            let sample = self.of_field(row);
+            let kept_password = keeps && sample.to_string().contains(PASSWORD);
+            if !kept_password && !MEANS_MORE.contains(&(table.id, row.name)) {
+                body[row.name] = sample;
+            }
+        }
+        body["name"] = format!("{}-sample", table.id.to_lowercase()).into();
+        if table.namespaced && table.namespace.is_none() && table.parent.is_none() {
+            body["namespaceId"] = self.cluster.clone().into();
+        }
+        body
+    }
+}
