@@ -20,8 +20,8 @@ use api_management::{has_struct, types};
 use feature_kit::{Feature, KindRules, ViewSpec, table};
 use rest_view::{Descriptor, KubeStore, StructType};
 
-/// The reference by which objects lie in the namespace of a cluster.
-const CLUSTER_FIELD: &str = "clusterId";
+/// The reference by which objects lie in the namespace of a project; else they lie in a cluster's.
+const PROJECT_FIELD: &str = "projectId";
 /// The type of who providers of identities know; its objects come from the providers.
 const PRINCIPAL: &str = "principal";
 
@@ -80,7 +80,10 @@ fn view(found: &Table) -> Option<Descriptor> {
     Some(match found.stored {
         Stored::Kind { kind: auth_config::KIND, .. } => auth_config::view(descriptor),
         Stored::Secret { prefix: cloud_credential::PREFIX } => cloud_credential::view(descriptor),
-        _ if found.parent == Some(CLUSTER_FIELD) => {
+        _ if found.namespaced
+            && found.namespace.is_none()
+            && found.parent != Some(PROJECT_FIELD) =>
+        {
             let clusters = feature_kit::view::resource_of::<api_management::Cluster>();
             let store = KubeStore::new(table::resource_of(found)?).in_namespaces_of(clusters);
             descriptor.store(Arc::new(store))

@@ -17,7 +17,7 @@ const ROLE: &str = "drover:people-records";
 const READ: [&str; 3] = ["get", "list", "watch"];
 
 /// Read by everybody who logged in.
-const READABLE: [&str; 12] = [
+const READABLE: [&str; 11] = [
     "catalogs",
     "cisbenchmarkversions",
     "cisconfigs",
@@ -29,7 +29,6 @@ const READABLE: [&str; 12] = [
     "rkeaddons",
     "rkek8sserviceoptions",
     "rkek8ssystemimages",
-    "templatecontents",
 ];
 /// As [`READABLE`], but only those that belong to no cluster and no project.
 const READABLE_GLOBAL: [&str; 2] = ["catalogtemplates", "catalogtemplateversions"];
