@@ -1,0 +1,221 @@
+//! For every type, what each person can do, from requests for all of it: as the committed table says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::objects::{Objects, Side, Type};
+use super::places::{PEOPLE, Person, Places};
+
+const FILE: &str = "../../docs/reference/permissions.md";
+/// The line of [`FILE`] after which all is written by this test.
+const HEAD: &str = "<!-- From here on written by the test: see above. -->\n";
+/// Set to have the table written anew.
+const WRITE_ENV: &str = "DROVER_WRITE_PERMISSIONS";
+const VERBS: [char; 5] = ['l', 'g', 'c', 'u', 'd'];
+
+/// What one person can do with objects of one type.
+#[derive(Default)]
+struct Rights {
+    by_side: BTreeMap<Side, BTreeSet<char>>,
+    /// With what they made themselves.
+    own: BTreeSet<char>,
+}
+
+impl Rights {
+    /// `lgc` for objects everywhere, `A: lgc` for those of cluster A, `own: gd` for one's own.
+    fn cell(&self) -> String {
+        let of = |side| self.by_side.get(&side);
+        let a = of(Side::A).cloned().unwrap_or_default();
+        let everywhere = match of(Side::B) {
+            Some(b) => {
+                assert!(b.is_subset(&a), "more rights where there is no role: {b:?}, not {a:?}");
+                b.clone()
+            }
+            None => a.clone(),
+        };
+        let ordered = |letters: &BTreeSet<char>| -> String {
+            VERBS.into_iter().filter(|verb| letters.contains(verb)).collect()
+        };
+        let only_a = ordered(&(&a - &everywhere));
+        let own = ordered(&(&self.own - &a));
+        let parts = [("", ordered(&everywhere)), ("A: ", only_a), ("own: ", own)];
+        let parts = parts.iter().filter(|(_, letters)| !letters.is_empty());
+        let cell = parts.map(|(of, letters)| format!("{of}{letters}")).collect::<Vec<_>>();
+        if cell.is_empty() { "-".to_owned() } else { cell.join("; ") }
+    }
+}
+
+struct Probe<'a> {
+    objects: &'a Objects<'a>,
+    person: Person,
+    types: &'a [Type],
+    kind: &'a Type,
+}
+
+impl Probe<'_> {
+    async fn try_to(&self, verb: char, path: &str, body: &Value) -> (bool, Value) {
+        let method = match verb {
+            'l' | 'g' => "GET",
+            'c' => "POST",
+            'u' => "PUT",
+            _ => "DELETE",
+        };
+        let (status, answer) = self.objects.places.ask(self.person, method, path, body).await;
+        let asked = format!("{:?} {method} {path} {body}: {status} {answer}", self.person);
+        let is_allowed = match status {
+            200 | 201 | 204 => true,
+            401 | 403 | 404 => false,
+            405 => {
+                assert!(!self.kind.offers(verb), "its schema offers it: {asked}");
+                false
+            }
+            _ => panic!("neither done nor refused: {asked}"),
+        };
+        assert!(!is_allowed || self.kind.offers(verb), "its schema does not offer it: {asked}");
+        (is_allowed, answer)
+    }
+
+    async fn lists(&self, id: &str) -> bool {
+        let (_, list) = self.try_to('l', &self.kind.path(), &Value::Null).await;
+        list["data"].as_array().is_some_and(|data| data.iter().any(|item| item["id"] == id))
+    }
+
+    /// What can be done with the object, but for its removal.
+    async fn with(&self, id: &str) -> BTreeSet<char> {
+        let mut rights = BTreeSet::new();
+        if self.lists(id).await {
+            rights.insert('l');
+        }
+        let path = self.kind.path_of(id);
+        let (may_get, shown) = self.try_to('g', &path, &Value::Null).await;
+        if may_get {
+            rights.insert('g');
+            self.check_links(&shown).await;
+        }
+        // Changes nothing.
+        if self.try_to('u', &path, &json!({})).await.0 {
+            rights.insert('u');
+        }
+        rights
+    }
+
+    /// Links and actions of an object are those of its schema, and lead somewhere.
+    async fn check_links(&self, shown: &Value) {
+        let (kind, links) = (self.kind, shown["links"].as_object().unwrap());
+        let is_self = kind.id == "user" && shown["id"] == self.person.id();
+        for (link, verb) in [("update", 'u'), ("remove", 'd')] {
+            // Nobody removes themselves, and providers stay, each shown as its own type.
+            let may_lack = verb == 'd' && (is_self || kind.id == "authConfig");
+            let fits = links.contains_key(link) == kind.offers(verb) || may_lack;
+            assert!(fits, "{link} of {}: {shown}", kind.id);
+        }
+        for action in shown["actions"].as_object().unwrap().keys() {
+            let known = &kind.schema["resourceActions"][action];
+            assert!(known.is_object(), "{action} of {}", kind.id);
+        }
+        if ![Person::Admin, Person::Member].contains(&self.person) {
+            return;
+        }
+        for url in links.values() {
+            let path = url.as_str().unwrap().split_once("drover.example").unwrap().1;
+            let last = path.split('?').next().unwrap().rsplit('/').next().unwrap();
+            let is_type = self.types.iter().any(|known| known.plural.eq_ignore_ascii_case(last));
+            // What is inside the cluster, it would have to tell.
+            if is_type || path.ends_with(shown["id"].as_str().unwrap()) {
+                let (status, answer) = self.objects.places.get(self.person, path).await;
+                assert_eq!(status, 200, "{:?} {path}: {answer}", self.person);
+            }
+        }
+    }
+
+    async fn removes(&self, id: &str) -> bool {
+        self.try_to('d', &self.kind.path_of(id), &Value::Null).await.0
+    }
+
+    async fn rights(&self, there: &mut BTreeMap<Side, String>) -> Rights {
+        let mut rights = Rights::default();
+        for &side in self.kind.sides() {
+            let mut found = self.with(&there[&side]).await;
+            let body = self.objects.body(self.kind, side);
+            let (made, answer) = self.try_to('c', &self.kind.path(), &body).await;
+            if made {
+                found.insert('c');
+                let own = answer["id"].as_str().unwrap();
+                rights.own.extend(self.with(own).await);
+                if self.kind.offers('d') && self.removes(own).await {
+                    rights.own.insert('d');
+                }
+            }
+            if self.removes(&there[&side]).await {
+                found.insert('d');
+                there.insert(side, self.objects.make(self.kind, side, "again").await);
+            }
+            rights.by_side.insert(side, found);
+        }
+        let own = match self.kind.id.as_str() {
+            _ if self.person == Person::Anonymous => None,
+            "user" => Some(self.person.id().to_owned()),
+            "principal" => Some(format!("local://{}", self.person.id())),
+            _ => None,
+        };
+        if let Some(own) = own {
+            rights.own.extend(self.with(&own).await);
+        }
+        rights
+    }
+}
+
+async fn table(objects: &Objects<'_>) -> String {
+    let mut text = "| Type | Offered | admin | cluster-owner | cluster-member | user | nobody | \
+                    anonymous |\n|---|---|---|---|---|---|---|---|\n"
+        .to_owned();
+    let types = &objects.types().await;
+    for kind in types {
+        let mut there = BTreeMap::new();
+        for &side in kind.sides() {
+            there.insert(side, objects.make(kind, side, "first").await);
+        }
+        let mut cells = Vec::new();
+        for person in PEOPLE {
+            let rights = Probe { objects, person, types, kind }.rights(&mut there).await;
+            cells.insert(0, rights.cell());
+        }
+        let offered: String = VERBS.into_iter().filter(|verb| kind.offers(*verb)).collect();
+        writeln!(text, "| {} | {offered} | {} |", kind.id, cells.join(" | ")).unwrap();
+    }
+    text
+}
+
+/// Schemas say what there is, to everybody the same: what one may do is said when one does it.
+async fn check_schemas(places: &Places) {
+    let (_, schemas) = places.get(Person::Admin, "/v3/schemas").await;
+    for person in PEOPLE {
+        let (status, shown) = places.get(person, "/v3/schemas").await;
+        match person {
+            Person::Anonymous => assert_eq!(status, 401),
+            _ => assert!(shown == schemas, "{person:?} is shown other schemas"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_do_what_stands_in_the_reference() {
+    let places = Places::start(|view, _| view).await;
+    let objects = Objects::new(&places);
+    check_schemas(&places).await;
+    let text = table(&objects).await;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, committed) = page.split_once(HEAD).unwrap();
+    if std::env::var_os(WRITE_ENV).is_some() {
+        std::fs::write(&path, format!("{before}{HEAD}\n{text}")).unwrap();
+        return;
+    }
+    for (line, known) in text.lines().zip(committed.trim_start().lines()) {
+        assert_eq!(line, known, "differs; {WRITE_ENV}=1 writes docs/reference/permissions.md anew");
+    }
+    assert_eq!(text, committed.trim_start());
+}
