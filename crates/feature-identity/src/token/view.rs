@@ -4,6 +4,7 @@
 //! store of its own and decides itself: the caller must be the token's user.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_management::Token;
 use api_management::token::KIND_API;
@@ -24,6 +25,10 @@ use serde_json::{Value, json};
 
 use crate::directory::Directory;
 use crate::token::issue::{Issued, TokenRequest};
+
+/// How long an answer waits until lists show what it says. They come from a watch, which is behind by
+/// milliseconds.
+const KNOWN_TIME_MAX: Duration = Duration::from_secs(2);
 
 pub fn view(directory: &Arc<Directory>) -> Descriptor {
     let tokens = Tokens { directory: directory.clone(), resource: resource_of::<Token>() };
@@ -188,7 +193,19 @@ impl Tokens {
             return Err(ApiError::invalid_field("MinLimitExceeded", "ttl", text));
         }
         let issued = self.directory.issue(request).await.map_err(failed)?;
+        self.known(&issued.key.name, true).await;
         Ok(shown_once(&issued))
+    }
+
+    /// Waits until the token is known, or no longer, so that a client sees what it did.
+    async fn known(&self, name: &str, wanted: bool) {
+        let seen = self.directory.tokens().wait_for(|tokens| {
+            let is_there = tokens.named(name).is_some();
+            (is_there == wanted).then_some(())
+        });
+        if tokio::time::timeout(KNOWN_TIME_MAX, seen).await.is_err() {
+            tracing::warn!(token = name, "lists of tokens are behind");
+        }
     }
 
     async fn end(&self, caller: &Caller, name: &str) -> Result<(), ApiError> {
@@ -197,7 +214,9 @@ impl Tokens {
             let text = "Cannot delete token for current session. Use logout instead";
             return Err(ApiError::new(400, "InvalidAction", text));
         }
-        self.directory.revoke(name).await.map_err(failed)
+        self.directory.revoke(name).await.map_err(failed)?;
+        self.known(name, false).await;
+        Ok(())
     }
 }
 
