@@ -277,8 +277,14 @@ pub fn validate_selector(field: &str, selector: &Value) -> Vec<Cause> {
                 "not a valid selector operator",
             )),
         }
-        for problem in names::qualified_name(expression["key"].as_str().unwrap_or_default()) {
-            causes.push(Cause::invalid(format!("{field}.key"), &expression["key"], &problem));
+        let key = expression["key"].as_str().unwrap_or_default();
+        for problem in names::qualified_name(key) {
+            causes.push(Cause::invalid(format!("{field}.key"), &key.into(), &problem));
+        }
+        for (index, value) in expression["values"].as_array().into_iter().flatten().enumerate() {
+            for problem in names::label_value(value.as_str().unwrap_or_default()) {
+                causes.push(Cause::invalid(format!("{field}.values[{index}]"), value, &problem));
+            }
         }
     }
     causes

@@ -178,7 +178,7 @@ pub fn qualified_name(name: &str) -> Vec<String> {
         }
         _ => {
             problems.push(format!(
-                "a qualified name {QUALIFIED} with an optional DNS subdomain prefix and '/' (e.g. \
+                "a valid label key {QUALIFIED} with an optional DNS subdomain prefix and '/' (e.g. \
                  'example.com/MyName')"
             ));
             return problems;
@@ -229,7 +229,8 @@ pub fn port_name(name: &str) -> Vec<String> {
     if name.len() > 15 {
         problems.push("must be no more than 15 characters".to_owned());
     }
-    if !name.bytes().all(|byte| is_lower_alphanumeric(byte) || byte == b'-') {
+    let fits = |byte: u8| is_lower_alphanumeric(byte) || byte == b'-';
+    if name.is_empty() || !name.bytes().all(fits) {
         problems.push(PORT_NAME.to_owned());
     }
     if !name.bytes().any(|byte| byte.is_ascii_lowercase()) {
