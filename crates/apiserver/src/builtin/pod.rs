@@ -8,6 +8,7 @@ pub mod quality;
 mod resize;
 pub mod spec;
 mod status;
+mod update;
 pub mod validate;
 
 use std::sync::{Arc, Weak};
@@ -26,11 +27,6 @@ use crate::strategy::{Operation, Write};
 
 /// Writes of this identity may bind a pod to a node by an update.
 pub const SCHEDULER: &str = "system:kube-scheduler";
-
-const UPDATE_FORBIDDEN: &str = "pod updates may not change fields other than \
-    `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
-    `spec.tolerations` (only additions to existing tolerations),\
-    `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 pub fn kind() -> Kind {
     Kind {
@@ -119,6 +115,7 @@ fn default(object: &mut Value) {
         for field in ["containers", "initContainers"] {
             each(spec, field, request_limits);
         }
+        request_together(spec);
         if spec.get("hostNetwork") == Some(&Value::Bool(true)) {
             for field in ["containers", "initContainers"] {
                 each(spec, field, |container| each(container, "ports", bind_host_port));
@@ -139,6 +136,26 @@ fn request_limits(container: &mut Object) {
     let Some(Value::Object(limits)) = resources.get("limits").cloned() else { return };
     if let Some(requests) = ensure(resources, "requests") {
         for (name, limit) in limits {
+            requests.entry(name).or_insert(limit);
+        }
+    }
+}
+
+/// What a limited pod asks for as a whole: what its containers do, else its limits.
+fn request_together(spec: &mut Object) {
+    let is_limited = |spec: &Object| spec.get("resources")?.get("limits")?.as_object().cloned();
+    let Some(limits) = is_limited(spec) else { return };
+    let whole = Value::Object(spec.clone());
+    let of_containers = validate::requests_of_containers(&whole);
+    let Some(resources) = child(spec, "resources") else { return };
+    let Some(requests) = ensure(resources, "requests") else { return };
+    for (name, amount) in of_containers {
+        if resize::RESIZABLE.contains(&name) {
+            requests.entry(name).or_insert_with(|| amount.to_string().into());
+        }
+    }
+    for (name, limit) in limits {
+        if resize::RESIZABLE.contains(&name.as_str()) || name.starts_with("hugepages-") {
             requests.entry(name).or_insert(limit);
         }
     }
@@ -165,13 +182,19 @@ fn validate_pod(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<C
     match (write.operation, old) {
         (Operation::Create, _) => {
             let mut causes = validate::spec("spec", &object["spec"]);
+            causes.extend(validate::pod_only(&object["spec"]));
             if !items(&object["spec"]["ephemeralContainers"]).is_empty() {
                 let field = "spec.ephemeralContainers";
                 causes.push(Cause::forbidden(field, "cannot be set on create"));
             }
+            let is_gated = !items(&object["spec"]["schedulingGates"]).is_empty();
+            if is_gated && !str_of(&object["spec"]["nodeName"]).is_empty() {
+                let text = "cannot be set until all schedulingGates have been cleared";
+                causes.push(Cause::forbidden("spec.nodeName", text));
+            }
             causes
         }
-        (Operation::Update, Some(old)) => validate_update(write, object, old),
+        (Operation::Update, Some(old)) => update::validate(write, object, old),
         (Operation::Part(ephemeral::NAME), Some(old)) => ephemeral::validate(object, old),
         (Operation::Part(resize::NAME), Some(old)) => {
             let mut causes = validate::spec("spec", &object["spec"]);
@@ -180,46 +203,6 @@ fn validate_pod(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<C
         }
         _ => Vec::new(),
     }
-}
-
-fn validate_update(write: &Write<'_>, object: &Value, old: &Value) -> Vec<Cause> {
-    let mut allowed = old["spec"].clone();
-    let new = &object["spec"];
-    for field in ["containers", "initContainers"] {
-        let images = items(&new[field]);
-        for (index, container) in
-            allowed.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten().enumerate()
-        {
-            if let Some(image) = images.get(index).and_then(|container| container.get("image")) {
-                container["image"] = image.clone();
-            }
-        }
-    }
-    let mut free = vec!["activeDeadlineSeconds"];
-    let added_only = items(&old["spec"]["tolerations"])
-        .iter()
-        .all(|toleration| items(&new["tolerations"]).contains(toleration));
-    if added_only {
-        free.push("tolerations");
-    }
-    if old["spec"]["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
-        free.push("terminationGracePeriodSeconds");
-    }
-    if write.user.name == SCHEDULER && str_of(&old["spec"]["nodeName"]).is_empty() {
-        free.push("nodeName");
-    }
-    if let (Some(allowed), Some(new)) = (map(&mut allowed), new.as_object()) {
-        for field in free {
-            match new.get(field) {
-                Some(value) => allowed.insert(field.to_owned(), value.clone()),
-                None => allowed.remove(field),
-            };
-        }
-    }
-    if &allowed == new {
-        return validate::spec("spec", new);
-    }
-    vec![Cause::forbidden("spec", UPDATE_FORBIDDEN)]
 }
 
 /// Pods that run somewhere get time to stop.

@@ -11,6 +11,9 @@ use super::normal::quantity_problem;
 use super::old_annotations;
 use crate::strategy::{Operation, Write};
 
+const ACCESS_MODES: [&str; 4] =
+    ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
 pub fn persistent_volume() -> Kind {
@@ -175,17 +178,50 @@ fn validate_claim(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec
     if write.operation == Operation::UpdateStatus {
         return Vec::new();
     }
-    let spec = &object["spec"];
-    let mut causes = Vec::new();
-    if items(&spec["accessModes"]).is_empty() {
-        let text = "at least 1 access mode is required";
-        causes.push(Cause::required("spec.accessModes", text));
-    }
-    if spec["resources"]["requests"]["storage"].is_null() {
-        causes.push(Cause::required("spec.resources[storage]", ""));
-    }
+    let mut causes = claim_spec("spec", &object["spec"]);
     if let Some(old) = old {
         causes.extend(claim_changes(object, old));
+    }
+    causes
+}
+
+/// Problems of the spec of a claim, at `field`.
+pub fn claim_spec(field: &str, spec: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if !spec["selector"].is_null() {
+        let path = format!("{field}.selector");
+        causes.extend(api_meta::labels::validate_selector(&path, &spec["selector"]));
+    }
+    let (path, modes) = (format!("{field}.accessModes"), items(&spec["accessModes"]));
+    if modes.is_empty() {
+        causes.push(Cause::required(&path, "at least 1 access mode is required"));
+    }
+    let unknown = modes.iter().filter(|mode| !ACCESS_MODES.contains(&str_of(mode)));
+    causes.extend(unknown.map(|mode| Cause::not_supported(&path, mode, &ACCESS_MODES)));
+    let exclusive = modes.iter().any(|mode| mode == "ReadWriteOncePod");
+    if exclusive && modes.iter().any(|mode| mode != "ReadWriteOncePod") {
+        let text = "may not use ReadWriteOncePod with other access modes";
+        causes.push(Cause::forbidden(&path, text));
+    }
+    let path = format!("{field}.resources[storage]");
+    let size = &spec["resources"]["requests"]["storage"];
+    match str_of(size).parse::<Quantity>() {
+        _ if size.is_null() => causes.push(Cause::required(path, "")),
+        Ok(amount) if amount <= Quantity::from_whole(0) => {
+            causes.push(Cause::invalid(path, size, "must be greater than zero"));
+        }
+        _ => {}
+    }
+    let class = str_of(&spec["storageClassName"]);
+    if !class.is_empty() {
+        let path = format!("{field}.storageClassName");
+        let problems = api_meta::names::dns1123_subdomain(class);
+        causes.extend(problems.iter().map(|why| Cause::invalid(&path, &class.into(), why)));
+    }
+    let mode = &spec["volumeMode"];
+    if mode.is_string() && !VOLUME_MODES.contains(&str_of(mode)) {
+        let path = format!("{field}.volumeMode");
+        causes.push(Cause::not_supported(path, mode, &VOLUME_MODES));
     }
     causes
 }

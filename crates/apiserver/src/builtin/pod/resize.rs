@@ -10,7 +10,8 @@ pub const NAME: &str = "resize";
 pub const WRITES: &[&[&str]] = &[&["spec", "containers"], &["spec", "initContainers"]];
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
-const RESIZABLE: [&str; 2] = ["cpu", "memory"];
+/// Amounts that may change while a pod runs, and that a pod has as a whole.
+pub const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 
 /// Keeps everything of the containers but their resources. Containers in another order are left as
 /// they are, for [`validate`] to find.

@@ -70,7 +70,9 @@ fn http_get(handler: &mut Object) {
 
 /// What the tag says: `latest`, or none at all, may move.
 fn pull_policy(image: &str) -> &'static str {
-    if image.contains('@') {
+    // What is no name at all has no tag that may move either.
+    let is_name = !image.is_empty() && !image.contains(char::is_whitespace);
+    if image.contains('@') || !is_name {
         return "IfNotPresent";
     }
     let last = image.rsplit('/').next().unwrap_or(image);

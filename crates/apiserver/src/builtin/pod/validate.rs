@@ -1,69 +1,171 @@
-//! Structural rules of a pod spec, in pods and in templates.
+//! Structural rules of a pod spec, in pods and in templates: what kube-apiserver 1.36 refuses, in its
+//! words and in its order.
+
+mod affinity;
+mod container;
+mod environment;
+mod field_reference;
+mod mount;
+mod network;
+mod placement;
+mod probe;
+mod resource_claim;
+mod resources;
+mod security;
+mod volume;
+mod windows;
 
 use std::collections::BTreeSet;
 
-use api_meta::names;
-use api_meta::quantity::Quantity;
+use api_meta::names::{self, NameCheck};
 use api_meta::status::Cause;
 use serde_json::Value;
 
-use crate::builtin::fields::{items, str_of};
+pub use container::ephemeral_container;
+pub(super) use resources::requests_of_containers;
 
-const VALUE_SOURCES: &[&str] =
-    &["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
-const HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
+use super::super::fields::{items, str_of};
+
+const RESTART_POLICIES: &[&str] = &["Always", "OnFailure", "Never"];
+const PREEMPTION_POLICIES: &[&str] = &["PreemptLowerPriority", "Never"];
+const PRESENT_MIN: &str = "must be greater than or equal to 0";
 
 /// All problems of the spec at `field`.
 pub fn spec(field: &str, spec: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let volumes = volumes(&format!("{field}.volumes"), &spec["volumes"], &mut causes);
-    let mut seen = BTreeSet::new();
-    if items(&spec["containers"]).is_empty() {
-        causes.push(Cause::required(format!("{field}.containers"), ""));
-    }
-    for kind in ["containers", "initContainers"] {
-        for (index, value) in items(&spec[kind]).iter().enumerate() {
-            let path = format!("{field}.{kind}[{index}]");
-            container(&path, value, &volumes, &mut seen, &mut causes);
-        }
-    }
-    one_of(field, spec, "restartPolicy", &["Always", "OnFailure", "Never"], &mut causes);
-    let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
-    one_of(field, spec, "dnsPolicy", &policies, &mut causes);
-    if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64()
-        && !(1..=i64::from(i32::MAX)).contains(&seconds)
-    {
-        let path = format!("{field}.activeDeadlineSeconds");
-        let text = "must be between 1 and 2147483647, inclusive";
-        causes.push(Cause::invalid(path, &seconds.into(), text));
-    }
-    let checked = [
-        ("serviceAccountName", names::dns1123_subdomain as fn(&str) -> Vec<String>),
-        ("nodeName", names::dns1123_subdomain),
-        ("hostname", names::dns1123_label),
-        ("subdomain", names::dns1123_label),
-    ];
-    for (name, check) in checked {
-        let value = str_of(&spec[name]);
-        if !value.is_empty() {
-            for problem in check(value) {
-                causes.push(Cause::invalid(format!("{field}.{name}"), &spec[name], &problem));
-            }
-        }
-    }
+    let volumes = volume::all(&format!("{field}.volumes"), &spec["volumes"], &mut causes);
+    let claims_field = format!("{field}.resourceClaims");
+    let claims = resource_claim::all(&claims_field, &spec["resourceClaims"], &mut causes);
+    let pod = Pod { spec, volumes, claims };
+    container::all(field, &pod, &mut causes);
+    resources::of_pod(&format!("{field}.resources"), &pod, &mut causes);
+    one_of(field, spec, "restartPolicy", RESTART_POLICIES, &mut causes);
+    network::dns_policy(field, spec, &mut causes);
     let selector = format!("{field}.nodeSelector");
     causes.extend(api_meta::labels::validate_labels(&selector, &spec["nodeSelector"]));
-    tolerations(&format!("{field}.tolerations"), &spec["tolerations"], &mut causes);
-    for (index, alias) in items(&spec["hostAliases"]).iter().enumerate() {
-        if str_of(&alias["ip"]).parse::<std::net::IpAddr>().is_err() {
-            let text = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            let path = format!("{field}.hostAliases[{index}].ip");
-            causes.push(Cause::invalid(path, &alias["ip"], text));
+    security::of_pod(field, spec, &mut causes);
+    affinity::all(&format!("{field}.affinity"), &spec["affinity"], &mut causes);
+    network::dns_config(&format!("{field}.dnsConfig"), spec, &mut causes);
+    placement::gates(field, spec, &mut causes);
+    placement::spread(field, spec, &mut causes);
+    windows::host_processes(field, spec, &mut causes);
+    security::host_users(field, spec, &mut causes);
+    network::hostname_override(field, spec, &mut causes);
+    lone_fields(field, spec, &mut causes);
+    windows::operating_system(field, spec, &mut causes);
+    causes
+}
+
+/// All problems of the template at `field`.
+pub fn template(field: &str, template: &Value) -> Vec<Cause> {
+    let mut causes = template_metadata(field, template);
+    causes.extend(spec(&format!("{field}.spec"), &template["spec"]));
+    if !items(&template["spec"]["ephemeralContainers"]).is_empty() {
+        let text = "ephemeral containers not allowed in pod template";
+        causes.push(Cause::forbidden(format!("{field}.spec.ephemeralContainers"), text));
+    }
+    causes
+}
+
+/// Problems of the labels and annotations of a template, told where upstream tells them.
+pub fn template_metadata(field: &str, template: &Value) -> Vec<Cause> {
+    let metadata = &template["metadata"];
+    let mut causes =
+        api_meta::labels::validate_labels(&format!("{field}.labels"), &metadata["labels"]);
+    let path = format!("{field}.annotations");
+    causes.extend(api_meta::labels::validate_annotations(&path, &metadata["annotations"]));
+    causes
+}
+
+/// What only a pod of its own is held to, and not a template.
+pub fn pod_only(spec: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for kind in ["containers", "initContainers"] {
+        for (path, container) in each(&format!("spec.{kind}"), &spec[kind]) {
+            container::image_is_trimmed(&path, container, &mut causes);
         }
     }
     causes
 }
 
+/// Problems of the images of containers at `field`.
+pub fn images(field: &str, containers: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (path, container) in each(field, containers) {
+        required(&format!("{path}.image"), &container["image"], &mut causes);
+        container::image_is_trimmed(&path, container, &mut causes);
+    }
+    causes
+}
+
+/// Problems of a list of tolerations.
+pub fn tolerations(field: &str, list: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    placement::tolerations(field, list, &mut causes);
+    causes
+}
+
+/// A pod's spec, and what its containers name of it.
+struct Pod<'a> {
+    spec: &'a Value,
+    /// Only those without a problem.
+    volumes: volume::Volumes<'a>,
+    claims: resource_claim::Names<'a>,
+}
+
+fn lone_fields(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
+    let mut check = |name: &str, check: NameCheck| {
+        name_if_any(&format!("{field}.{name}"), &spec[name], check, causes);
+    };
+    check("serviceAccountName", names::dns1123_subdomain);
+    check("nodeName", names::dns1123_subdomain);
+    if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64()
+        && !(1..=i64::from(i32::MAX)).contains(&seconds)
+    {
+        let text = "must be between 1 and 2147483647, inclusive";
+        let path = format!("{field}.activeDeadlineSeconds");
+        causes.push(Cause::invalid(path, &seconds.into(), text));
+    }
+    let mut check = |name: &str, check: NameCheck| {
+        name_if_any(&format!("{field}.{name}"), &spec[name], check, causes);
+    };
+    check("hostname", names::dns1123_label);
+    check("subdomain", names::dns1123_label);
+    placement::tolerations(&format!("{field}.tolerations"), &spec["tolerations"], causes);
+    network::host_aliases(&format!("{field}.hostAliases"), &spec["hostAliases"], causes);
+    name_if_any(
+        &format!("{field}.priorityClassName"),
+        &spec["priorityClassName"],
+        names::dns1123_subdomain,
+        causes,
+    );
+    if spec["runtimeClassName"].is_string() {
+        let path = format!("{field}.runtimeClassName");
+        name(&path, &spec["runtimeClassName"], names::dns1123_subdomain, causes);
+    }
+    match &spec["preemptionPolicy"] {
+        Value::String(policy) if policy.is_empty() => {
+            causes.push(Cause::required(format!("{field}.preemptionPolicy"), ""));
+        }
+        _ => one_of(field, spec, "preemptionPolicy", PREEMPTION_POLICIES, causes),
+    }
+    resources::overhead(&format!("{field}.overhead"), &spec["overhead"], causes);
+}
+
+/// The items of a list with their paths.
+fn each<'a>(field: &str, list: &'a Value) -> impl Iterator<Item = (String, &'a Value)> + use<'a> {
+    let field = field.to_owned();
+    let at = move |(index, value)| (format!("{field}[{index}]"), value);
+    items(list).iter().enumerate().map(at)
+}
+
+/// Visits init containers, containers and ephemeral ones.
+fn every_container<'a>(field: &str, spec: &'a Value) -> Vec<(String, &'a Value)> {
+    let kinds = ["initContainers", "containers", "ephemeralContainers"];
+    kinds.iter().flat_map(|kind| each(&format!("{field}.{kind}"), &spec[kind])).collect()
+}
+
+/// A text of a set; what is empty has been, or will be, preset.
 fn one_of(field: &str, object: &Value, name: &str, allowed: &[&str], causes: &mut Vec<Cause>) {
     let value = str_of(&object[name]);
     if !value.is_empty() && !allowed.contains(&value) {
@@ -71,245 +173,99 @@ fn one_of(field: &str, object: &Value, name: &str, allowed: &[&str], causes: &mu
     }
 }
 
-/// A name that must be there, be a label, and be new.
-fn label_name(path: &str, value: &Value, seen: &mut BTreeSet<String>, causes: &mut Vec<Cause>) {
-    let name = str_of(value);
-    if name.is_empty() {
+/// A text of a set, without which there is no sense.
+fn chosen(path: &str, value: &Value, allowed: &[&str], causes: &mut Vec<Cause>) {
+    let value = str_of(value);
+    if !allowed.contains(&value) {
+        causes.push(Cause::not_supported(path, &value.into(), allowed));
+    }
+}
+
+/// True when the text is there.
+fn required(path: &str, value: &Value, causes: &mut Vec<Cause>) -> bool {
+    let is_empty = str_of(value).is_empty();
+    if is_empty {
         causes.push(Cause::required(path, ""));
-        return;
     }
-    for problem in names::dns1123_label(name) {
-        causes.push(Cause::invalid(path, value, &problem));
-    }
-    if !seen.insert(name.to_owned()) {
-        causes.push(Cause::duplicate(path, value));
+    !is_empty
+}
+
+fn name(path: &str, value: &Value, check: NameCheck, causes: &mut Vec<Cause>) {
+    let text = str_of(value);
+    causes.extend(check(text).iter().map(|why| Cause::invalid(path, &text.into(), why)));
+}
+
+fn name_if_any(path: &str, value: &Value, check: NameCheck, causes: &mut Vec<Cause>) {
+    if !str_of(value).is_empty() {
+        name(path, value, check, causes);
     }
 }
 
-/// Checks volumes and returns their names.
-fn volumes(field: &str, list: &Value, causes: &mut Vec<Cause>) -> BTreeSet<String> {
-    let mut seen = BTreeSet::new();
-    for (index, volume) in items(list).iter().enumerate() {
-        let path = format!("{field}[{index}]");
-        label_name(&format!("{path}.name"), &volume["name"], &mut seen, causes);
-        let kinds: Vec<&String> = volume
-            .as_object()
-            .into_iter()
-            .flat_map(|map| map.keys())
-            .filter(|key| *key != "name")
-            .collect();
-        for extra in kinds.iter().skip(1) {
-            let text = "may not specify more than 1 volume type";
-            causes.push(Cause::forbidden(format!("{path}.{extra}"), text));
-        }
-        // Upstream stops at the first kind.
-        if kinds.len() > 1 {
-            continue;
-        }
-        let required = [
-            ("secret", "secretName"),
-            ("hostPath", "path"),
-            ("persistentVolumeClaim", "claimName"),
-            ("csi", "driver"),
-        ];
-        for (kind, name) in required {
-            if volume[kind].is_object() && str_of(&volume[kind][name]).is_empty() {
-                causes.push(Cause::required(format!("{path}.{kind}.{name}"), ""));
-            }
-        }
+fn required_name(path: &str, value: &Value, check: NameCheck, causes: &mut Vec<Cause>) {
+    if required(path, value, causes) {
+        name(path, value, check, causes);
     }
-    seen
 }
 
-/// Name and image of a container.
-pub fn container_basics(
+fn not_found(path: &str, value: &str) -> Cause {
+    Cause::new("FieldValueNotFound", path, format!("Not found: {}", Value::from(value)))
+}
+
+/// A number that Go would read as zero when it is not there.
+fn int(value: &Value) -> i64 {
+    value.as_i64().unwrap_or_default()
+}
+
+/// A number within `range` when it is there.
+fn within(
     path: &str,
-    container: &Value,
-    seen: &mut BTreeSet<String>,
+    value: &Value,
+    range: std::ops::RangeInclusive<i64>,
+    text: &str,
     causes: &mut Vec<Cause>,
 ) {
-    label_name(&format!("{path}.name"), &container["name"], seen, causes);
-    let image = str_of(&container["image"]);
-    if image.is_empty() {
-        causes.push(Cause::required(format!("{path}.image"), ""));
-    } else if image != image.trim() {
-        let text = "must not have leading or trailing whitespace";
-        causes.push(Cause::invalid(format!("{path}.image"), &container["image"], text));
+    if value.as_i64().is_some_and(|number| !range.contains(&number)) {
+        causes.push(Cause::invalid(path, value, text));
     }
 }
 
-fn container(
+fn port_number(path: &str, number: i64, causes: &mut Vec<Cause>) {
+    if !(1..=65535).contains(&number) {
+        causes.push(Cause::invalid(path, &number.into(), "must be between 1 and 65535, inclusive"));
+    }
+}
+
+/// A path below some folder: relative, and never back up.
+fn descending_path(path: &str, value: &Value, causes: &mut Vec<Cause>) {
+    if str_of(value).starts_with('/') {
+        causes.push(Cause::invalid(path, value, "must be a relative path"));
+    }
+    no_backsteps(path, value, causes);
+}
+
+fn no_backsteps(path: &str, value: &Value, causes: &mut Vec<Cause>) {
+    if str_of(value).split('/').any(|part| part == "..") {
+        causes.push(Cause::invalid(path, value, "must not contain '..'"));
+    }
+}
+
+/// A descending path that no name of the kubelet's own can be.
+fn free_path(path: &str, value: &Value, causes: &mut Vec<Cause>) {
+    descending_path(path, value, causes);
+    let text = str_of(value);
+    if text.starts_with("..") && !text.starts_with("../") && text != ".." {
+        causes.push(Cause::invalid(path, value, "must not start with '..'"));
+    }
+}
+
+/// The texts that come twice are told; `seen` grows.
+fn duplicate<'a>(
     path: &str,
-    container: &Value,
-    volumes: &BTreeSet<String>,
-    seen: &mut BTreeSet<String>,
+    value: &'a str,
+    seen: &mut BTreeSet<&'a str>,
     causes: &mut Vec<Cause>,
 ) {
-    container_basics(path, container, seen, causes);
-    ports(&format!("{path}.ports"), &container["ports"], causes);
-    environment(&format!("{path}.env"), &container["env"], causes);
-    mounts(&format!("{path}.volumeMounts"), &container["volumeMounts"], volumes, causes);
-    for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        let probe = &container[name];
-        if probe.is_object() && !HANDLERS.iter().any(|handler| probe[handler].is_object()) {
-            let text = "must specify a handler type";
-            causes.push(Cause::required(format!("{path}.{name}"), text));
-        }
-    }
-    let policies = ["File", "FallbackToLogsOnError"];
-    one_of(path, container, "terminationMessagePolicy", &policies, causes);
-    let policies = ["Always", "IfNotPresent", "Never"];
-    one_of(path, container, "imagePullPolicy", &policies, causes);
-    resources(&format!("{path}.resources"), &container["resources"], causes);
-}
-
-fn ports(field: &str, list: &Value, causes: &mut Vec<Cause>) {
-    let mut seen = BTreeSet::new();
-    for (index, port) in items(list).iter().enumerate() {
-        let path = format!("{field}[{index}]");
-        let name = str_of(&port["name"]);
-        if !name.is_empty() {
-            for problem in names::port_name(name) {
-                causes.push(Cause::invalid(format!("{path}.name"), &port["name"], &problem));
-            }
-            if !seen.insert(name) {
-                causes.push(Cause::duplicate(format!("{path}.name"), &port["name"]));
-            }
-        }
-        match port["containerPort"].as_i64() {
-            None | Some(0) => causes.push(Cause::required(format!("{path}.containerPort"), "")),
-            Some(1..=65535) => {}
-            Some(_) => causes.push(Cause::invalid(
-                format!("{path}.containerPort"),
-                &port["containerPort"],
-                "must be between 1 and 65535, inclusive",
-            )),
-        }
-        one_of(&path, port, "protocol", &["SCTP", "TCP", "UDP"], causes);
-    }
-}
-
-fn environment(field: &str, list: &Value, causes: &mut Vec<Cause>) {
-    for (index, variable) in items(list).iter().enumerate() {
-        let path = format!("{field}[{index}]");
-        let name = str_of(&variable["name"]);
-        if name.is_empty() {
-            causes.push(Cause::required(format!("{path}.name"), ""));
-        } else if !name.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=') {
-            let text = "a valid environment variable name must consist only of printable ASCII \
-                        characters other than '='";
-            causes.push(Cause::invalid(format!("{path}.name"), &variable["name"], text));
-        }
-        let source = &variable["valueFrom"];
-        if !source.is_object() {
-            continue;
-        }
-        let given = VALUE_SOURCES.iter().filter(|kind| source[**kind].is_object()).count();
-        let path = format!("{path}.valueFrom");
-        if given == 0 {
-            let text = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, \
-                        `secretKeyRef` or `fileKeyRef`";
-            causes.push(Cause::invalid(path, &"".into(), text));
-        } else if !str_of(&variable["value"]).is_empty() {
-            let text = "may not be specified when `value` is not empty";
-            causes.push(Cause::invalid(path, &"".into(), text));
-        } else {
-            let reference = &source["fieldRef"]["fieldPath"];
-            if !reference.is_null() && !is_field_path(str_of(reference)) {
-                let text = format!(
-                    "error converting fieldPath: field label not supported: {}",
-                    str_of(reference)
-                );
-                let path = format!("{path}.fieldRef.fieldPath");
-                causes.push(Cause::invalid(path, reference, &text));
-            }
-            for kind in ["configMapKeyRef", "secretKeyRef"] {
-                key_reference(&format!("{path}.{kind}"), &source[kind], causes);
-            }
-        }
-    }
-}
-
-/// Fields of the pod that variables may take their value from.
-fn is_field_path(path: &str) -> bool {
-    let plain = [
-        "metadata.name",
-        "metadata.namespace",
-        "metadata.uid",
-        "spec.nodeName",
-        "spec.serviceAccountName",
-        "status.hostIP",
-        "status.hostIPs",
-        "status.podIP",
-        "status.podIPs",
-    ];
-    plain.contains(&path)
-        || path.starts_with("metadata.labels['")
-        || path.starts_with("metadata.annotations['")
-}
-
-fn key_reference(path: &str, reference: &Value, causes: &mut Vec<Cause>) {
-    if !reference.is_object() {
-        return;
-    }
-    let name = Value::from(str_of(&reference["name"]));
-    for problem in names::dns1123_subdomain(str_of(&name)) {
-        causes.push(Cause::invalid(format!("{path}.name"), &name, &problem));
-    }
-    if str_of(&reference["key"]).is_empty() {
-        causes.push(Cause::required(format!("{path}.key"), ""));
-    }
-}
-
-fn mounts(field: &str, list: &Value, volumes: &BTreeSet<String>, causes: &mut Vec<Cause>) {
-    let mut seen = BTreeSet::new();
-    for (index, mount) in items(list).iter().enumerate() {
-        let path = format!("{field}[{index}]");
-        let name = str_of(&mount["name"]);
-        if name.is_empty() {
-            causes.push(Cause::required(format!("{path}.name"), ""));
-        } else if !volumes.contains(name) {
-            let message = format!("Not found: {}", mount["name"]);
-            causes.push(Cause::new("FieldValueNotFound", format!("{path}.name"), message));
-        }
-        let at = str_of(&mount["mountPath"]);
-        if at.is_empty() {
-            causes.push(Cause::required(format!("{path}.mountPath"), ""));
-        } else if !seen.insert(at) {
-            let value = &mount["mountPath"];
-            causes.push(Cause::invalid(format!("{path}.mountPath"), value, "must be unique"));
-        }
-    }
-}
-
-fn resources(field: &str, resources: &Value, causes: &mut Vec<Cause>) {
-    let quantity = |value: &Value| str_of(value).parse::<Quantity>().ok();
-    for kind in ["limits", "requests"] {
-        for (name, value) in resources[kind].as_object().into_iter().flatten() {
-            let Some(amount) = quantity(value) else { continue };
-            if amount.is_negative() {
-                let path = format!("{field}.{kind}[{name}]");
-                let text = "must be greater than or equal to 0";
-                causes.push(Cause::invalid(path, value, text));
-            }
-            let limit = &resources["limits"][name];
-            if kind == "requests" && quantity(limit).is_some_and(|limit| amount > limit) {
-                let text =
-                    format!("must be less than or equal to {name} limit of {}", str_of(limit));
-                causes.push(Cause::invalid(format!("{field}.requests"), value, &text));
-            }
-        }
-    }
-}
-
-fn tolerations(field: &str, list: &Value, causes: &mut Vec<Cause>) {
-    for (index, toleration) in items(list).iter().enumerate() {
-        let operator = str_of(&toleration["operator"]);
-        if str_of(&toleration["key"]).is_empty() && operator != "Exists" {
-            let text = "operator must be Exists when `key` is empty, which means \"match all \
-                        values and all keys\"";
-            let path = format!("{field}[{index}].operator");
-            causes.push(Cause::invalid(path, &operator.into(), text));
-        }
+    if !seen.insert(value) {
+        causes.push(Cause::duplicate(path, &value.into()));
     }
 }
