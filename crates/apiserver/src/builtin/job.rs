@@ -151,7 +151,7 @@ fn validate_job(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<C
         causes.push(Cause::required("spec.selector", ""));
     }
     causes.extend(template::selected("spec.template", spec));
-    causes.extend(pod_problems("spec.template.spec", &spec["template"]["spec"]));
+    causes.extend(template_problems("spec.template", &spec["template"]));
     if let Some(old) = old {
         for field in ["selector", "completionMode", "template"] {
             let suspended = old["spec"]["suspend"] == true && field == "template";
@@ -164,11 +164,16 @@ fn validate_job(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<C
     causes
 }
 
-fn pod_problems(field: &str, pod: &Value) -> Vec<Cause> {
-    let mut causes = pod::validate::spec(field, pod);
-    if str_of(&pod["restartPolicy"]) == "Always" {
-        let text = "valid values: \"OnFailure\", \"Never\"";
-        causes.push(Cause::required(format!("{field}.restartPolicy"), text));
+fn template_problems(field: &str, template: &Value) -> Vec<Cause> {
+    let mut causes = pod::validate::template(field, template);
+    let (path, policy) =
+        (format!("{field}.spec.restartPolicy"), &template["spec"]["restartPolicy"]);
+    match str_of(policy) {
+        "OnFailure" | "Never" => {}
+        "" | "Always" => {
+            causes.push(Cause::required(path, "valid values: \"OnFailure\", \"Never\""));
+        }
+        _ => causes.push(Cause::not_supported(path, policy, &["OnFailure", "Never"])),
     }
     causes
 }
@@ -198,8 +203,8 @@ fn validate_cron_job(write: &Write<'_>, object: &Value, _old: Option<&Value>) ->
     if str_of(&spec["schedule"]).is_empty() {
         causes.push(Cause::required("spec.schedule", ""));
     }
-    let field = "spec.jobTemplate.spec.template.spec";
-    causes.extend(pod_problems(field, &spec["jobTemplate"]["spec"]["template"]["spec"]));
+    let field = "spec.jobTemplate.spec.template";
+    causes.extend(template_problems(field, &spec["jobTemplate"]["spec"]["template"]));
     causes
 }
 

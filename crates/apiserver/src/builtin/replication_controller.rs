@@ -7,7 +7,7 @@ use super::cells;
 use super::fields::{ensure, map};
 use super::kind::{Hooks, Kind};
 use super::normal::quantity_problem;
-use super::{old_annotations, pod, replica_set, template};
+use super::{old_annotations, replica_set, template};
 use crate::strategy::{Operation, Write};
 
 pub fn kind() -> Kind {
@@ -63,6 +63,6 @@ fn validate(write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Caus
         "template": spec["template"],
     });
     causes.extend(template::selected("spec.template", &as_labels));
-    causes.extend(pod::validate::spec("spec.template.spec", &spec["template"]["spec"]));
+    causes.extend(template::of_running(&spec["template"], "ReplicationController"));
     causes
 }

@@ -57,9 +57,7 @@ pub fn pod_template() -> Kind {
                     template::default(object);
                 }
             },
-            validate: |_, object, _| {
-                pod::validate::spec("template.spec", &object["template"]["spec"])
-            },
+            validate: |_, object, _| pod::validate::template("template", &object["template"]),
             decode_problem: |object| quantity_problem(&object["template"]),
             warnings: |object, old| old_annotations::of_template("template", object, old),
             cells: |object: &Value, _| {

@@ -33,21 +33,34 @@ pub fn validate(object: &Value, kind: &str) -> Vec<Cause> {
             causes.push(Cause::invalid("spec.selector", &json!({}), &text));
         }
     }
+    if kind == "statefulset" {
+        // Upstream looks at them twice.
+        causes.extend(pod::validate::template_metadata("spec.template", &spec["template"]));
+    }
     causes.extend(selected("spec.template", spec));
-    causes.extend(pod::validate::spec("spec.template.spec", &spec["template"]["spec"]));
-    let policy = &spec["template"]["spec"]["restartPolicy"];
-    if matches!(str_of(policy), "Never" | "OnFailure") {
+    let owner = match kind {
+        "daemonset" => "DaemonSet",
+        "statefulset" => "StatefulSet",
+        _ => "ReplicaSet",
+    };
+    causes.extend(of_running(&spec["template"], owner));
+    for field in ["replicas", "minReadySeconds", "revisionHistoryLimit"] {
+        causes.extend(not_negative(&format!("spec.{field}"), &spec[field]));
+    }
+    causes
+}
+
+/// Problems of the template at `spec.template` of an `owner` whose pods are always started again.
+pub fn of_running(template: &Value, owner: &str) -> Vec<Cause> {
+    let mut causes = pod::validate::template("spec.template", template);
+    let policy = &template["spec"]["restartPolicy"];
+    if !matches!(str_of(policy), "" | "Always") {
         let field = "spec.template.spec.restartPolicy";
         causes.push(Cause::not_supported(field, policy, &["Always"]));
     }
-    if spec["template"]["spec"]["activeDeadlineSeconds"].is_number() {
-        causes.push(Cause::forbidden(
-            "spec.template.spec.activeDeadlineSeconds",
-            "activeDeadlineSeconds in ReplicaSet is not Supported",
-        ));
-    }
-    for field in ["replicas", "minReadySeconds", "revisionHistoryLimit"] {
-        causes.extend(not_negative(&format!("spec.{field}"), &spec[field]));
+    if template["spec"]["activeDeadlineSeconds"].is_number() {
+        let text = format!("activeDeadlineSeconds in {owner} is not Supported");
+        causes.push(Cause::forbidden("spec.template.spec.activeDeadlineSeconds", &text));
     }
     causes
 }
