@@ -14,6 +14,8 @@ mod namespaces;
 mod nesting;
 #[path = "upstream/owners.rs"]
 mod owners;
+#[path = "upstream/pods.rs"]
+mod pods;
 #[path = "upstream/side.rs"]
 mod side;
 #[path = "upstream/sockets.rs"]

@@ -1,0 +1,215 @@
+//! What the spec of a pod may say, alone and in templates, and what of it an update may change.
+
+use serde_json::{Value, json};
+
+use super::side::{Answer, Side};
+use super::world::run;
+
+/// A line says what its JSON is a part of: the spec of a pod; its container `c`; an init container
+/// `i`; a volume `v`, followed by more of the container; the template of a workload; or an update of
+/// one of two pods.
+const CASES: &str = include_str!("pods.txt");
+const PODS: &str = "/api/v1/namespaces/default/pods";
+/// API version, kind, and where the kind is served.
+const OWNERS: [(&str, &str, &str); 8] = [
+    ("v1", "PodTemplate", "/api/v1/namespaces/default/podtemplates"),
+    ("v1", "ReplicationController", "/api/v1/namespaces/default/replicationcontrollers"),
+    ("apps/v1", "DaemonSet", "/apis/apps/v1/namespaces/default/daemonsets"),
+    ("apps/v1", "Deployment", "/apis/apps/v1/namespaces/default/deployments"),
+    ("apps/v1", "ReplicaSet", "/apis/apps/v1/namespaces/default/replicasets"),
+    ("apps/v1", "StatefulSet", "/apis/apps/v1/namespaces/default/statefulsets"),
+    ("batch/v1", "CronJob", "/apis/batch/v1/namespaces/default/cronjobs"),
+    ("batch/v1", "Job", "/apis/batch/v1/namespaces/default/jobs"),
+];
+
+fn cases(wanted: &[&str]) -> Vec<&'static str> {
+    let lines = CASES.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.filter(|line| wanted.contains(&line.split_once(' ').unwrap().0)).collect()
+}
+
+/// A pod with nothing else wrong than what the line is about.
+fn pod(line: &str) -> Value {
+    let (part, text) = line.split_once(' ').unwrap();
+    let values: Result<Vec<Value>, _> =
+        serde_json::Deserializer::from_str(text).into_iter().collect();
+    let mut values = values.unwrap_or_else(|error| panic!("{line}: {error}")).into_iter();
+    let mut container = json!({"name": "c", "image": "i"});
+    let mut spec = json!({"automountServiceAccountToken": false, "containers": []});
+    let given = values.next().unwrap();
+    match part {
+        "spec" => {}
+        "container" => merge(&mut container, given.clone()),
+        "init" => {
+            let mut init = json!({"name": "i", "image": "i"});
+            merge(&mut init, given.clone());
+            spec["initContainers"] = json!([init]);
+        }
+        "volume" => {
+            let mut volume = json!({"name": "v"});
+            merge(&mut volume, given.clone());
+            spec["volumes"] = json!([volume]);
+            values.for_each(|more| merge(&mut container, more));
+        }
+        part => panic!("{part}"),
+    }
+    spec["containers"] = json!([container]);
+    if part == "spec" {
+        merge(&mut spec, given);
+    }
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
+}
+
+fn merge(object: &mut Value, more: Value) {
+    let Value::Object(more) = more else { panic!("{more}") };
+    object.as_object_mut().unwrap().extend(more);
+}
+
+/// What counts of the answer. Go goes through the amounts of resources in any order, and shows
+/// changes in the form of its own structures.
+fn judged(answer: &Answer) -> Value {
+    let body = answer.json();
+    if answer.code != 422 {
+        return json!([answer.code, body["reason"], body["message"]]);
+    }
+    let mut causes = body["details"]["causes"].as_array().unwrap().clone();
+    for cause in &mut causes {
+        let message = cause["message"].as_str().unwrap();
+        cause["message"] = message.lines().next().unwrap_or_default().into();
+    }
+    let is_amount = |cause: &Value| {
+        let field = cause["field"].as_str().unwrap();
+        ["resources", "overhead"].iter().any(|part| field.contains(part))
+    };
+    let (mut amounts, others): (Vec<_>, Vec<_>) = causes.into_iter().partition(is_amount);
+    amounts.sort_by_key(ToString::to_string);
+    json!([answer.code, body["reason"], others, amounts])
+}
+
+/// What the two servers said, told apart.
+#[derive(Default)]
+struct Tally {
+    refused: usize,
+    taken: usize,
+    differences: String,
+}
+
+impl Tally {
+    fn add(&mut self, what: &str, real: &Answer, ours: &Answer) {
+        let (real, ours) = (judged(real), judged(ours));
+        if real != ours {
+            self.differences += &format!("{what}\n  theirs {real}\n  ours   {ours}\n");
+        }
+        if real[0] == 422 { self.refused += 1 } else { self.taken += 1 }
+    }
+
+    #[track_caller]
+    fn check(&self, refused: usize, taken: usize) {
+        assert!(self.differences.is_empty(), "{}", self.differences);
+        assert!(self.refused >= refused && self.taken >= taken, "{} {}", self.refused, self.taken);
+    }
+}
+
+#[test]
+fn pods_are_judged_as_kube_apiserver_judges_them() {
+    run(async |world| {
+        let mut tally = Tally::default();
+        let path = format!("{PODS}?dryRun=All");
+        for line in cases(&["spec", "container", "init", "volume"]) {
+            let pod = pod(line);
+            let (real, ours) =
+                tokio::join!(world.real.post(&path, &pod), world.ours.post(&path, &pod));
+            tally.add(line, &real, &ours);
+        }
+        tally.check(200, 60);
+    });
+}
+
+/// An object of the kind with nothing else wrong than its template.
+fn owner(api_version: &str, kind: &str, template: &Value) -> Value {
+    let mut owner = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "w"}});
+    let labels = json!({"a": "b"});
+    match kind {
+        "PodTemplate" => owner["template"] = template.clone(),
+        "CronJob" => {
+            let job = json!({"spec": {"template": template}});
+            owner["spec"] = json!({"schedule": "* * * * *", "jobTemplate": job});
+        }
+        "Job" => owner["spec"] = json!({"template": template}),
+        "ReplicationController" => {
+            owner["spec"] = json!({"selector": labels, "template": template});
+        }
+        _ => {
+            let selector = json!({"matchLabels": labels});
+            owner["spec"] = json!({"selector": selector, "template": template});
+        }
+    }
+    owner
+}
+
+#[test]
+fn templates_are_judged_as_kube_apiserver_judges_them() {
+    run(async |world| {
+        let mut tally = Tally::default();
+        for line in cases(&["template"]) {
+            let given = serde_json::from_str(line.split_once(' ').unwrap().1).unwrap();
+            let mut template = json!({"metadata": {"labels": {"a": "b"}}});
+            merge(&mut template, given);
+            for (api_version, kind, path) in OWNERS {
+                let (path, owner) =
+                    (format!("{path}?dryRun=All"), owner(api_version, kind, &template));
+                let (real, ours) =
+                    tokio::join!(world.real.post(&path, &owner), world.ours.post(&path, &owner));
+                tally.add(&format!("{kind} {line}"), &real, &ours);
+            }
+        }
+        tally.check(30, 2);
+    });
+}
+
+/// Makes the pods that the updates are about. Nobody binds them.
+async fn make_pods(side: &Side) {
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}],
+    }}});
+    let spec = json!({
+        "automountServiceAccountToken": false,
+        "schedulerName": "none",
+        "terminationGracePeriodSeconds": 20,
+        "nodeSelector": {"a": "b"},
+        "affinity": affinity,
+        "tolerations": [{"key": "a", "operator": "Exists"}],
+        "initContainers": [{"name": "i", "image": "i"}],
+        "containers": [{"name": "c", "image": "i"}],
+    });
+    let more = [
+        ("gated", json!({"schedulingGates": [{"name": "a"}, {"name": "b"}]})),
+        ("plain", json!({"activeDeadlineSeconds": 100})),
+    ];
+    for (name, more) in more {
+        let mut spec = spec.clone();
+        merge(&mut spec, more);
+        let metadata = json!({"name": name});
+        side.post(PODS, &json!({"metadata": metadata, "spec": spec})).await.success();
+    }
+}
+
+#[test]
+fn updates_of_pods_are_judged_as_kube_apiserver_judges_them() {
+    run(async |world| {
+        let mut tally = Tally::default();
+        for side in world.sides() {
+            make_pods(side).await;
+        }
+        for line in cases(&["gated", "plain"]) {
+            let (name, spec) = line.split_once(' ').unwrap();
+            let (path, patch) =
+                (format!("{PODS}/{name}?dryRun=All"), format!(r#"{{"spec": {spec}}}"#));
+            let (real, ours) = tokio::join!(
+                world.real.patch(&path, "merge-patch+json", patch.clone()),
+                world.ours.patch(&path, "merge-patch+json", patch.clone())
+            );
+            tally.add(line, &real, &ours);
+        }
+        tally.check(25, 8);
+    });
+}
