@@ -37,8 +37,9 @@ pub fn kind() -> Kind {
                 if write.operation == Operation::UpdateStatus {
                     return Vec::new();
                 }
-                let mut causes = template::validate(object, "daemonset");
-                causes.extend(template::selector_is_kept(object, old));
+                let mut causes: Vec<_> =
+                    template::selector_is_kept(object, old).into_iter().collect();
+                causes.extend(template::validate(object, "daemonset"));
                 causes
             },
             decode_problem: |object| quantity_problem(&object["spec"]),

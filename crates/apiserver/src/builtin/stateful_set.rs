@@ -1,13 +1,24 @@
 //! StatefulSet: pods with names that stay and volumes of their own.
 
+use api_meta::status::Cause;
 use serde_json::Value;
 
 use super::cells::{self, number};
-use super::fields::{each, ensure, map, preset, text};
+use super::fields::{Object, each, ensure, map, preset, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
 use super::{old_annotations, template, volume};
 use crate::strategy::Operation;
+
+const MUTABLE: [&str; 7] = [
+    "minReadySeconds",
+    "ordinals",
+    "persistentVolumeClaimRetentionPolicy",
+    "replicas",
+    "revisionHistoryLimit",
+    "template",
+    "updateStrategy",
+];
 
 pub fn kind() -> Kind {
     Kind {
@@ -27,7 +38,7 @@ pub fn kind() -> Kind {
                     return Vec::new();
                 }
                 let mut causes = template::validate(object, "statefulset");
-                causes.extend(template::selector_is_kept(object, old));
+                causes.extend(old.and_then(|old| changed(&object["spec"], &old["spec"])));
                 causes
             },
             decode_problem: |object| quantity_problem(&object["spec"]),
@@ -43,6 +54,19 @@ pub fn kind() -> Kind {
         },
         ..Kind::new("apps", "statefulsets", "statefulset", "StatefulSet").with_status().counted()
     }
+}
+
+/// What cannot change once the pods have names and volumes of their own.
+fn changed(new: &Value, old: &Value) -> Option<Cause> {
+    let fixed = |spec: &Value| {
+        let fields = spec.as_object().into_iter().flatten();
+        let fields = fields.filter(|(field, _)| !MUTABLE.contains(&field.as_str()));
+        fields.map(|(field, value)| (field.clone(), value.clone())).collect::<Object>()
+    };
+    let text = "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
+                'template', 'updateStrategy', 'revisionHistoryLimit', \
+                'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+    (fixed(new) != fixed(old)).then(|| Cause::forbidden("spec", text))
 }
 
 fn default(object: &mut Value) {

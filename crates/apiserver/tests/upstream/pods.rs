@@ -213,3 +213,42 @@ fn updates_of_pods_are_judged_as_kube_apiserver_judges_them() {
         tally.check(25, 8);
     });
 }
+
+#[test]
+fn selectors_and_what_else_of_workloads_stays_are_judged_as_kube_apiserver_judges_them() {
+    run(async |world| {
+        let mut tally = Tally::default();
+        let template = json!({
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        });
+        let changes = [
+            r#"{"selector": {"matchLabels": {"a": "c"}}}"#,
+            r#"{"selector": {"matchExpressions": [{"key": "a", "operator": "X"}]}}"#,
+            r#"{"template": {"spec": {"nodeName": "n"}}}"#,
+            r#"{"template": {"metadata": {"labels": {"a": "c"}}}}"#,
+            r#"{"serviceName": "t", "minReadySeconds": 3}"#,
+            r#"{"minReadySeconds": 3}"#,
+        ];
+        for (api_version, kind, path) in OWNERS.iter().filter(|(group, ..)| *group == "apps/v1") {
+            let mut owner = owner(api_version, kind, &template);
+            owner["metadata"]["name"] = "kept".into();
+            if *kind != "DaemonSet" {
+                owner["spec"]["replicas"] = 0.into();
+            }
+            for side in world.sides() {
+                side.post(path, &owner).await.success();
+            }
+            for spec in changes {
+                let (path, patch) =
+                    (format!("{path}/kept?dryRun=All"), format!(r#"{{"spec": {spec}}}"#));
+                let (real, ours) = tokio::join!(
+                    world.real.patch(&path, "merge-patch+json", patch.clone()),
+                    world.ours.patch(&path, "merge-patch+json", patch.clone())
+                );
+                tally.add(&format!("{kind} {spec}"), &real, &ours);
+            }
+        }
+        tally.check(12, 8);
+    });
+}
