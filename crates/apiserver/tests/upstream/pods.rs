@@ -1,5 +1,6 @@
 //! What the spec of a pod may say, alone and in templates, and what of it an update may change.
 
+use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
 use super::side::{Answer, Side};
@@ -9,6 +10,8 @@ use super::world::run;
 /// `i`; a volume `v`, followed by more of the container; the template of a workload; or an update of
 /// one of two pods.
 const CASES: &str = include_str!("pods.txt");
+/// Pods that are sent before the first is answered.
+const AT_ONCE: usize = 16;
 const PODS: &str = "/api/v1/namespaces/default/pods";
 /// API version, kind, and where the kind is served.
 const OWNERS: [(&str, &str, &str); 8] = [
@@ -64,8 +67,8 @@ fn merge(object: &mut Value, more: Value) {
     object.as_object_mut().unwrap().extend(more);
 }
 
-/// What counts of the answer. Go goes through the amounts of resources in any order, and shows
-/// changes in the form of its own structures.
+/// What counts of the answer. Go goes through maps in any order, and shows changes in the form of its
+/// own structures.
 fn judged(answer: &Answer) -> Value {
     let body = answer.json();
     if answer.code != 422 {
@@ -76,13 +79,15 @@ fn judged(answer: &Answer) -> Value {
         let message = cause["message"].as_str().unwrap();
         cause["message"] = message.lines().next().unwrap_or_default().into();
     }
-    let is_amount = |cause: &Value| {
+    let is_of_map = |cause: &Value| {
         let field = cause["field"].as_str().unwrap();
+        let maps = [".nodeSelector", ".matchLabels", ".labels", ".annotations"];
         ["resources", "overhead"].iter().any(|part| field.contains(part))
+            || maps.iter().any(|map| field.ends_with(map))
     };
-    let (mut amounts, others): (Vec<_>, Vec<_>) = causes.into_iter().partition(is_amount);
-    amounts.sort_by_key(ToString::to_string);
-    json!([answer.code, body["reason"], others, amounts])
+    let (mut of_maps, others): (Vec<_>, Vec<_>) = causes.into_iter().partition(is_of_map);
+    of_maps.sort_by_key(ToString::to_string);
+    json!([answer.code, body["reason"], others, of_maps])
 }
 
 /// What the two servers said, told apart.
@@ -114,10 +119,15 @@ fn pods_are_judged_as_kube_apiserver_judges_them() {
     run(async |world| {
         let mut tally = Tally::default();
         let path = format!("{PODS}?dryRun=All");
-        for line in cases(&["spec", "container", "init", "volume"]) {
+        let ask = async |line: &'static str| {
             let pod = pod(line);
             let (real, ours) =
                 tokio::join!(world.real.post(&path, &pod), world.ours.post(&path, &pod));
+            (line, real, ours)
+        };
+        let lines = cases(&["spec", "container", "init", "volume"]);
+        let mut answers = stream::iter(lines).map(ask).buffered(AT_ONCE);
+        while let Some((line, real, ours)) = answers.next().await {
             tally.add(line, &real, &ours);
         }
         tally.check(200, 60);

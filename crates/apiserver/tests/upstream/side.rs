@@ -72,6 +72,7 @@ impl Side {
 
     async fn connect(&self) -> TlsStream<TcpStream> {
         let stream = TcpStream::connect(&self.authority).await.unwrap();
+        stream.set_nodelay(true).unwrap();
         let name = ServerName::try_from("127.0.0.1").unwrap();
         TlsConnector::from(self.tls.clone()).connect(name, stream).await.unwrap()
     }
