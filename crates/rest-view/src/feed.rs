@@ -60,6 +60,9 @@ pub const CLIENT_MESSAGES_MAX: u32 = 100;
 /// Pause between looks at the caller's rights. What is lost is not shown from the moment it is
 /// lost, whatever this is; it is the longest time until a socket says so, or shows what was gained.
 const RIGHTS_LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Where namespaces and roles of a cluster change all the time, a socket looks at what its caller may see
+/// for one part of so many of the time.
+const SIGHT_LOOK_SHARE: u32 = 10;
 /// Longest wait for the client's half of an upgrade, and of a close.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::Subscriber;
 use super::inbox::{Inbox, Item, Missed, News};
 use super::watch::{Watch, Watches};
+use super::{SIGHT_LOOK_SHARE, Subscriber};
 use crate::collection;
 use crate::context::{Context, Presentation};
 use crate::descriptor::Descriptor;
@@ -148,6 +148,8 @@ pub(super) struct Follower {
     watches: Vec<Arc<Watch>>,
     /// Of the last look at what the caller may see; `None` before the first.
     rights: Option<u64>,
+    /// No look before this, but for changed rights.
+    rests_until: Instant,
     /// Shown as new, which they cease to be without a change. In the order in which they are to be
     /// shown again.
     young: VecDeque<(Instant, Item)>,
@@ -171,7 +173,8 @@ impl Follower {
         });
         let watches = followed.map(|(index, one)| watches.join(one, &inbox, index)).collect();
         let young = VecDeque::new();
-        Self { registry, asked, topics, inbox, watches, rights: None, young }
+        let rests_until = Instant::now();
+        Self { registry, asked, topics, inbox, watches, rights: None, rests_until, young }
     }
 
     /// Waits until no change is lost any more.
@@ -209,7 +212,8 @@ impl Follower {
     async fn look(&mut self) -> Result<(), ApiError> {
         // Before anything is asked, so that a change meanwhile is looked at the next time.
         let rights = self.asked.rights();
-        if self.inbox.take_look() {
+        let begun = Instant::now();
+        if begun >= self.rests_until && self.inbox.take_look() {
             self.rights = None;
         }
         if self.rights == Some(rights) {
@@ -239,6 +243,7 @@ impl Follower {
             }
         }
         self.rights = Some(rights);
+        self.rests_until = Instant::now() + begun.elapsed() * SIGHT_LOOK_SHARE;
         Ok(())
     }
 

@@ -70,7 +70,7 @@ impl Inbox {
         self.state.lock().sight_changed = true;
     }
 
-    /// Whether [`Self::look_again`] was called since the last time.
+    /// Whether [`Self::look_again`] was called since this last said so.
     pub fn take_look(&self) -> bool {
         std::mem::take(&mut self.state.lock().sight_changed)
     }
