@@ -9,10 +9,7 @@ use api_meta::object::ObjectExt;
 use feature_kit::downstream::{ClusterStore, Location, require_project};
 use futures::future::BoxFuture;
 use http::StatusCode;
-use rest_view::store::DeleteOptions;
-use rest_view::{
-    ActionAnswer, ActionHandler, ActionRequest, ApiError, Context, Followed, Key, ListScope, Store,
-};
+use rest_view::{ActionAnswer, ActionHandler, ActionRequest, ApiError, Context, Key, Store};
 use serde_json::{Map, Value};
 
 pub const TYPE: &str = "namespace";
@@ -73,19 +70,8 @@ fn project_of(namespace: &Value) -> Option<String> {
 }
 
 impl Store for NamespaceStore {
-    fn list<'a>(
-        &'a self,
-        context: &'a Context<'a>,
-        scope: &'a ListScope,
-    ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
-        self.cluster.list(context, scope)
-    }
-    fn get<'a>(
-        &'a self,
-        context: &'a Context<'a>,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        self.cluster.get(context, key)
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.cluster)
     }
     fn create<'a>(
         &'a self,
@@ -112,17 +98,6 @@ impl Store for NamespaceStore {
             assign(&mut object, project_of(&current).as_deref());
             self.cluster.replace(context, key, object).await
         })
-    }
-    fn delete<'a>(
-        &'a self,
-        context: &'a Context<'a>,
-        key: &'a Key,
-        options: &'a DeleteOptions,
-    ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
-        self.cluster.delete(context, key, options)
-    }
-    fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
-        self.cluster.followed(context)
     }
 }
 

@@ -11,11 +11,9 @@ mod certificate;
 mod content;
 pub mod project_wide;
 
-use std::collections::HashSet;
-
 use futures::future::BoxFuture;
 use rest_view::store::DeleteOptions;
-use rest_view::{ApiError, Context, Followed, Key, ListScope, Mapper, Store};
+use rest_view::{ApiError, Context, Key, ListScope, Mapper, Store};
 use serde_json::{Map, Value};
 
 pub use certificate::Certificate;
@@ -72,6 +70,9 @@ impl<S: Store> OfKind<S> {
 }
 
 impl<S: Store> Store for OfKind<S> {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.secrets)
+    }
     fn list<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -119,14 +120,5 @@ impl<S: Store> Store for OfKind<S> {
             self.find(context, key).await?;
             self.secrets.delete(context, key, options).await
         })
-    }
-    fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
-        self.secrets.followed(context)
-    }
-    fn homes<'a>(
-        &'a self,
-        context: &'a Context<'a>,
-    ) -> BoxFuture<'a, Result<Option<HashSet<String>>, ApiError>> {
-        self.secrets.homes(context)
     }
 }

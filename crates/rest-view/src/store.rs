@@ -72,25 +72,35 @@ pub struct DeleteOptions {
 
 /// Reads and writes stored objects on behalf of a caller.
 ///
-/// Everything defaults to "method not allowed". An implementation that does not use
-/// `context.client` must decide itself what the caller may do.
+/// What an implementation does not say itself, [`Store::inner`] answers; without one everything is "method
+/// not allowed". An implementation that does not use `context.client` must decide itself what the caller
+/// may do.
 pub trait Store: Send + Sync + 'static {
+    /// The store over which this one is. What that says of who sees what ([`Store::visible`]), and of where
+    /// changes are told, must hold here too; [`Store::is_listed`] alone may narrow it.
+    fn inner(&self) -> Option<&dyn Store> {
+        None
+    }
     /// All objects the caller may see; what cannot be seen is left out, not an error.
     fn list<'a>(
         &'a self,
         context: &'a Context<'a>,
         scope: &'a ListScope,
     ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
-        let _ = (context, scope);
-        Box::pin(async { Err(ApiError::method_not_allowed("GET")) })
+        match self.inner() {
+            Some(inner) => inner.list(context, scope),
+            None => not_allowed("GET"),
+        }
     }
     fn get<'a>(
         &'a self,
         context: &'a Context<'a>,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        let _ = (context, key);
-        Box::pin(async { Err(ApiError::method_not_allowed("GET")) })
+        match self.inner() {
+            Some(inner) => inner.get(context, key),
+            None => not_allowed("GET"),
+        }
     }
     /// Answers the object as stored; fields that are shown once may be added to it.
     fn create<'a>(
@@ -98,8 +108,10 @@ pub trait Store: Send + Sync + 'static {
         context: &'a Context<'a>,
         object: Value,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        let _ = (context, object);
-        Box::pin(async { Err(ApiError::method_not_allowed("POST")) })
+        match self.inner() {
+            Some(inner) => inner.create(context, object),
+            None => not_allowed("POST"),
+        }
     }
     /// `object` carries the resource version that was read. A conflict is retried by the caller.
     fn replace<'a>(
@@ -108,8 +120,10 @@ pub trait Store: Send + Sync + 'static {
         key: &'a Key,
         object: Value,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        let _ = (context, key, object);
-        Box::pin(async { Err(ApiError::method_not_allowed("PUT")) })
+        match self.inner() {
+            Some(inner) => inner.replace(context, key, object),
+            None => not_allowed("PUT"),
+        }
     }
     /// Answers the object when it is still there, being removed.
     fn delete<'a>(
@@ -118,11 +132,14 @@ pub trait Store: Send + Sync + 'static {
         key: &'a Key,
         options: &'a DeleteOptions,
     ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
-        let _ = (context, key, options);
-        Box::pin(async { Err(ApiError::method_not_allowed("DELETE")) })
+        match self.inner() {
+            Some(inner) => inner.delete(context, key, options),
+            None => not_allowed("DELETE"),
+        }
     }
 
-    /// The keys of what [`Store::list`] answers. To be given where they cost less than the objects.
+    /// The keys of what [`Store::list`] of this store answers. To be given where they cost less than the
+    /// objects.
     fn keys<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -142,18 +159,22 @@ pub trait Store: Send + Sync + 'static {
         context: &'a Context<'a>,
         scope: &'a ListScope,
     ) -> BoxFuture<'a, Result<Option<Vec<Visible>>, ApiError>> {
-        let _ = (context, scope);
-        Box::pin(async { Ok(None) })
+        match self.inner() {
+            Some(inner) => inner.visible(context, scope),
+            None => Box::pin(async { Ok(None) }),
+        }
     }
     /// The resource of the API that the view is over whose changes are the changes of this type, key
     /// by key. `None`: there is no such one.
     fn watched(&self) -> Option<&KubeResource> {
-        None
+        self.inner().and_then(Store::watched)
     }
     /// What the change feed follows for this type, where the request is. Nothing: the changes cannot be
     /// followed, and the feed leaves the type out.
     fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
-        let _ = context;
+        if let Some(inner) = self.inner() {
+            return inner.followed(context);
+        }
         let here = |resource: &KubeResource| Followed {
             cluster: None,
             resource: resource.clone(),
@@ -167,8 +188,10 @@ pub trait Store: Send + Sync + 'static {
         &'a self,
         context: &'a Context<'a>,
     ) -> BoxFuture<'a, Result<Option<HashSet<String>>, ApiError>> {
-        let _ = context;
-        Box::pin(async { Ok(None) })
+        match self.inner() {
+            Some(inner) => inner.homes(context),
+            None => Box::pin(async { Ok(None) }),
+        }
     }
     /// As much of a stored object as its key tells.
     fn traces(&self, key: &Key) -> Value {
@@ -177,9 +200,15 @@ pub trait Store: Send + Sync + 'static {
     /// Whether the caller may see every object, so that a change of rights that leaves this true
     /// changes nothing for them. `false` when that is not known.
     fn sees_all<'a>(&'a self, context: &'a Context<'a>) -> BoxFuture<'a, Result<bool, ApiError>> {
-        let _ = context;
-        Box::pin(async { Ok(false) })
+        match self.inner() {
+            Some(inner) => inner.sees_all(context),
+            None => Box::pin(async { Ok(false) }),
+        }
     }
+}
+
+fn not_allowed<'a, T>(method: &'static str) -> BoxFuture<'a, Result<T, ApiError>> {
+    Box::pin(async move { Err(ApiError::method_not_allowed(method)) })
 }
 
 /// A Kubernetes resource, as its paths need it.

@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use identity::Secret;
 use rest_view::store::DeleteOptions;
 use rest_view::{
-    Action, ApiError, Context, Descriptor, Field, FieldType, Key, KubeResource, KubeStore,
-    ListScope, Presentation, Resource, Store, StructType, Visible,
+    Action, ApiError, Context, Descriptor, Field, FieldType, Key, KubeStore, ListScope,
+    Presentation, Resource, Store, StructType,
 };
 use serde_json::{Map, Value};
 
@@ -117,6 +117,9 @@ impl Users {
 }
 
 impl Store for Users {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.kube)
+    }
     fn list<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -128,27 +131,12 @@ impl Store for Users {
             Ok(users)
         })
     }
-    fn get<'a>(
-        &'a self,
-        context: &'a Context<'a>,
-        key: &'a Key,
-    ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        self.kube.get(context, key)
-    }
     fn create<'a>(
         &'a self,
         context: &'a Context<'a>,
         object: Value,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
         Box::pin(self.make(context, object))
-    }
-    fn replace<'a>(
-        &'a self,
-        context: &'a Context<'a>,
-        key: &'a Key,
-        object: Value,
-    ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        self.kube.replace(context, key, object)
     }
     fn delete<'a>(
         &'a self,
@@ -164,19 +152,6 @@ impl Store for Users {
     }
     fn is_listed(&self, stored: &Value) -> bool {
         !is_system(stored)
-    }
-    fn visible<'a>(
-        &'a self,
-        context: &'a Context<'a>,
-        scope: &'a ListScope,
-    ) -> BoxFuture<'a, Result<Option<Vec<Visible>>, ApiError>> {
-        self.kube.visible(context, scope)
-    }
-    fn watched(&self) -> Option<&KubeResource> {
-        self.kube.watched()
-    }
-    fn sees_all<'a>(&'a self, context: &'a Context<'a>) -> BoxFuture<'a, Result<bool, ApiError>> {
-        self.kube.sees_all(context)
     }
 }
 
