@@ -219,7 +219,7 @@ async fn strict_clients_are_told_about_unknown_fields_and_others_are_warned() {
 }
 
 #[tokio::test]
-async fn nulls_count_as_absent_but_in_a_new_object_that_is_applied() {
+async fn nulls_count_as_absent_but_in_what_is_applied() {
     let world = World::start().await;
     world.define(&definition()).await;
     let body = json!({"apiVersion": "ex.org/v1", "kind": "Foo", "metadata": {"name": "a"},
@@ -229,19 +229,20 @@ async fn nulls_count_as_absent_but_in_a_new_object_that_is_applied() {
             .header("content-type", "application/apply-patch+yaml");
         world.raw(patch, body.clone()).await
     };
-    let refused = apply().await;
-    assert_eq!(refused.status(), 422);
-    assert_eq!(
-        refused.body()["message"],
-        "Foo.ex.org \"a\" is invalid: spec.replicas: Invalid value: \"null\": spec.replicas in body \
-         must be of type integer: \"null\""
-    );
+    let refused = async || {
+        let refused = apply().await;
+        assert_eq!(refused.status(), 422);
+        assert_eq!(
+            refused.body()["message"],
+            "Foo.ex.org \"a\" is invalid: spec.replicas: Invalid value: \"null\": spec.replicas in \
+             body must be of type integer: \"null\""
+        );
+    };
+    refused().await;
     let created = world.raw(Request::post("/apis/ex.org/v1/foos"), body.clone()).await;
     assert_eq!(created.status(), 201);
     assert_eq!(created.body()["spec"], json!({"req": "a", "num": 3}));
-    let applied = apply().await;
-    assert_eq!(applied.status(), 200);
-    assert_eq!(applied.body()["spec"], json!({"req": "a", "num": 3}));
+    refused().await;
 }
 
 #[tokio::test]

@@ -57,6 +57,12 @@ async fn selectors(side: &Side, hooks: &HookServer) -> Outcomes {
     let off = json!({"metadata": {"labels": {"guard": "off"}}});
     let team = format!("{NAMESPACES}/team");
     expect(side, &mut out, ("new labels count", false), ("PATCH", &team), off).await;
+    // Labels of namespaces are known by a watch.
+    wait::until("the new labels are known", async || {
+        let probe = format!("{maps}?dryRun=All");
+        side.send("POST", &probe, map("probe", "none")).await.code == 201
+    })
+    .await;
     expect(side, &mut out, ("no longer", false), ("POST", &maps), map("a", "none")).await;
     expect(side, &mut out, ("not updates", false), ("POST", MAPS), map("b", "old")).await;
     let place = format!("{MAPS}/b");
