@@ -1,6 +1,7 @@
 //! Values. JSON is looked at where it stands, and converted one step at a time.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -131,10 +132,17 @@ impl std::fmt::Debug for dyn Fields<'_> + '_ {
 }
 
 /// A map that an expression made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Made<'a> {
     entries: Vec<(Value<'a>, Value<'a>)>,
     index: HashMap<Key, usize>,
+}
+
+/// The index says nothing more, and has no order.
+impl fmt::Debug for Made<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_map().entries(self.entries.iter().map(|(key, value)| (key, value))).finish()
+    }
 }
 
 /// A value that can be a key, or found in a set of constants. Numbers that are equal are the same.

@@ -134,11 +134,7 @@ impl Decoder {
         match field.shape {
             Shape::Single if again => return Err(Problem::Twice.into()),
             Shape::Single => {}
-            Shape::List => {
-                let entry = object.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));
-                let Value::Array(items) = entry else { return Err(Problem::Twice.into()) };
-                return self.items(field, wire, reader, items, depth + 1);
-            }
+            Shape::List => return self.items(field, wire, reader, object, depth + 1),
             Shape::Map => {
                 let entry = object.entry(field.name).or_insert_with(|| Map::new().into());
                 let Value::Object(members) = entry else { return Err(Problem::Twice.into()) };
@@ -162,17 +158,23 @@ impl Decoder {
         field: &Field,
         wire: Wire,
         reader: &mut Reader<'_>,
-        items: &mut Vec<Value>,
+        object: &mut Map<String, Value>,
         depth: usize,
     ) -> Outcome<()> {
         let number = matches!(field.element, Element::Bool | Element::Int32 | Element::Int64);
         if number && wire == Wire::Delimited {
             let mut packed = Reader::new(reader.delimited()?);
+            // None, as far as Go's decoders go: not a list of none.
+            if packed.is_empty() {
+                return Ok(());
+            }
+            let items = list(field, object)?;
             while !packed.is_empty() {
                 items.push(self.element(field.element, Wire::Varint, &mut packed, depth)?);
             }
             return Ok(());
         }
+        let items = list(field, object)?;
         items.push(self.element(field.element, wire, reader, depth)?);
         Ok(())
     }
@@ -386,6 +388,14 @@ impl Decoder {
             | Element::SchemaOrArray(_)
             | Element::SchemaOrStrings(_) => Value::Null,
         })
+    }
+}
+
+/// The items of a repeated field so far.
+fn list<'o>(field: &Field, object: &'o mut Map<String, Value>) -> Outcome<&'o mut Vec<Value>> {
+    match object.entry(field.name).or_insert_with(|| Value::Array(Vec::new())) {
+        Value::Array(items) => Ok(items),
+        _ => Err(Problem::Twice.into()),
     }
 }
 

@@ -40,7 +40,10 @@ impl Inside {
 
     fn add_namespace(&self, admin: &Client, name: &str) {
         let body = json!({"type": "namespace", "name": name, "projectId": self.project});
-        admin.post(&self.cluster_path("namespaces"), &body).unwrap().success().unwrap();
+        // What the owner of a new cluster may do there comes with a role that is made in it.
+        eventually("the namespace can be made", || {
+            admin.post(&self.cluster_path("namespaces"), &body)?.success()
+        });
     }
 }
 
@@ -160,7 +163,9 @@ fn who_is_let_into_a_namespace_sees_it_from_then_on_and_no_longer() {
     kubectl
         .succeed(&["label", "configmap", "ledger", "-n", "vault", "page=2", "--overwrite"])
         .unwrap();
-    assert_eq!(told(&mut socket), []);
+    // Of what went with the role, some may still come; of what changes, nothing.
+    let later = told(&mut socket);
+    assert!(later.iter().all(|(name, _)| name == "resource.remove"), "{later:?}");
 }
 
 #[test]

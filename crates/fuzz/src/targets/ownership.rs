@@ -80,7 +80,11 @@ pub fn apply(input: &[u8]) {
             let twice = write.apply(Some(&once.object), &config, true);
             let twice = twice.unwrap_or_else(|error| panic!("{live:?} {config}: {error}"));
             assert!(!twice.changed, "{live:?} {config}: {} {}", once.object, twice.object);
-            assert_eq!(once.object, twice.object);
+            // Who owns nothing is not written down, and an object without owners is one that was never
+            // applied: what it has gets an owner then.
+            if !once.object["metadata"]["managedFields"].is_null() {
+                assert_eq!(once.object, twice.object);
+            }
         }
     }
 }

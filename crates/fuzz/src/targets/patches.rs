@@ -38,7 +38,9 @@ pub fn json_patch(input: &[u8]) {
         return;
     }
     let mut theirs = document.clone();
-    match (outcome, json_patch::patch(&mut theirs, &reference)) {
+    // Not the form that takes back what came before a failure: it cannot, when that put a value behind
+    // the end of a list, and panics.
+    match (outcome, json_patch::patch_unsafe(&mut theirs, &reference)) {
         (Ok(()), Ok(())) => assert_eq!(ours, theirs),
         (Err(_), Err(_)) => {}
         (Ok(()), Err(_)) if operations.to_string().contains("\"copy\"") => {}
