@@ -6,6 +6,8 @@
 mod definitions;
 #[path = "upstream/ingresses.rs"]
 mod ingresses;
+#[path = "upstream/jobs.rs"]
+mod jobs;
 #[path = "upstream/json_patches.rs"]
 mod json_patches;
 #[path = "upstream/namespaces.rs"]

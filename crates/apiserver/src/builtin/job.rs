@@ -1,15 +1,23 @@
 //! Job and CronJob.
 
+mod cron;
+mod failure_policy;
+mod schedule;
+mod success_policy;
+mod time_zone;
+mod update;
+mod validate;
+
 use api_meta::object::ObjectExt;
 use api_meta::status::Cause;
 use api_meta::time;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::cells::{self, number};
-use super::fields::{Object, child, ensure, items, map, preset, str_of, text};
+use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use super::{old_annotations, pod, template};
+use super::{old_annotations, template};
 use crate::strategy::{Operation, Write};
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
@@ -47,6 +55,11 @@ pub fn job() -> Kind {
             cells: job_row,
             ..Hooks::default()
         },
+        // Upstream gives the labels that it made itself when it reads, which is after it judged.
+        allocate: Some(Box::new(|_, object, _| {
+            label_as_pods(object);
+            Ok(())
+        })),
         ..Kind::new("batch", "jobs", "job", "Job").with_status().counted()
     }
 }
@@ -89,14 +102,28 @@ fn default_job(object: &mut Value) {
         spec.insert("completions".to_owned(), 1.into());
     }
     preset(spec, "parallelism", 1);
-    preset(spec, "backoffLimit", 6);
+    // Where each index has a limit of its own, the job as a whole has none.
+    let limit = if spec.contains_key("backoffLimitPerIndex") { i32::MAX } else { 6 };
+    preset(spec, "backoffLimit", limit);
     preset(spec, "completionMode", "NonIndexed");
     preset(spec, "suspend", false);
     preset(spec, "manualSelector", false);
     let replacement =
         if spec.contains_key("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
     preset(spec, "podReplacementPolicy", replacement);
+    default_failure_policy(spec);
     template_without_policy(spec);
+}
+
+fn default_failure_policy(spec: &mut Object) {
+    let Some(policy) = child(spec, "podFailurePolicy") else { return };
+    each(policy, "rules", |rule| {
+        each(rule, "onPodConditions", |pattern| {
+            if text(pattern, "status").is_empty() {
+                pattern.insert("status".to_owned(), "True".into());
+            }
+        });
+    });
 }
 
 /// A job must choose its restart policy: the common default is not given.
@@ -113,28 +140,40 @@ fn template_without_policy(spec: &mut Object) {
 }
 
 fn prepare_job(write: &Write<'_>, object: &mut Value, _old: Option<&Value>) {
-    if write.operation != Operation::Create || object["spec"]["manualSelector"] == true {
-        return;
+    let were_labelled = object["spec"]["template"]["metadata"]["labels"].is_object();
+    if write.operation == Operation::Create && object["spec"]["manualSelector"] != true {
+        generate_selector(object);
     }
+    if were_labelled {
+        label_as_pods(object);
+    }
+}
+
+/// Selects the job's pods by its uid. What is there already stays; validation says so where it does
+/// not fit.
+fn generate_selector(object: &mut Value) {
     let (uid, name) = (object.uid().to_owned(), object.name().to_owned());
-    let Some(object) = map(object) else { return };
-    if let Some(spec) = child(object, "spec") {
-        spec.insert("selector".to_owned(), json!({"matchLabels": {CONTROLLER_UID: uid}}));
-        let metadata = child(spec, "template").and_then(|t| ensure(t, "metadata"));
-        if let Some(labels) = metadata.and_then(|metadata| ensure(metadata, "labels")) {
-            labels.insert(CONTROLLER_UID.to_owned(), uid.clone().into());
-            labels.insert(OLD_CONTROLLER_UID.to_owned(), uid.into());
-            labels.insert(JOB_NAME.to_owned(), name.clone().into());
-            labels.insert(OLD_JOB_NAME.to_owned(), name.into());
-        }
+    let Some(spec) = map(object).and_then(|object| child(object, "spec")) else { return };
+    let labels = ensure(spec, "selector").and_then(|selector| ensure(selector, "matchLabels"));
+    if let Some(labels) = labels {
+        preset(labels, CONTROLLER_UID, uid.clone());
     }
-    // Without labels of its own a job takes those of its pods.
-    let own = object.get("metadata").map(|metadata| metadata["labels"].is_object());
-    if own == Some(false) {
-        let labels = object["spec"]["template"]["metadata"]["labels"].clone();
-        if let Some(metadata) = child(object, "metadata") {
-            metadata.insert("labels".to_owned(), labels);
-        }
+    let metadata = child(spec, "template").and_then(|template| ensure(template, "metadata"));
+    if let Some(labels) = metadata.and_then(|metadata| ensure(metadata, "labels")) {
+        preset(labels, CONTROLLER_UID, uid.clone());
+        preset(labels, OLD_CONTROLLER_UID, uid);
+        preset(labels, JOB_NAME, name.clone());
+        preset(labels, OLD_JOB_NAME, name);
+    }
+}
+
+/// Without labels of its own a job takes those of its pods.
+fn label_as_pods(object: &mut Value) {
+    let labels = object["spec"]["template"]["metadata"]["labels"].clone();
+    let metadata = map(object).and_then(|object| child(object, "metadata"));
+    let Some(metadata) = metadata.filter(|_| labels.is_object()) else { return };
+    if child(metadata, "labels").is_none_or(|own| own.is_empty()) {
+        metadata.insert("labels".to_owned(), labels);
     }
 }
 
@@ -142,39 +181,8 @@ fn validate_job(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<C
     if write.operation == Operation::UpdateStatus {
         return Vec::new();
     }
-    let spec = &object["spec"];
-    let mut causes = Vec::new();
-    for field in ["parallelism", "completions", "backoffLimit"] {
-        causes.extend(template::not_negative(&format!("spec.{field}"), &spec[field]));
-    }
-    if spec["selector"].is_null() {
-        causes.push(Cause::required("spec.selector", ""));
-    }
-    causes.extend(template::selected("spec.template", spec));
-    causes.extend(template_problems("spec.template", &spec["template"]));
-    if let Some(old) = old {
-        for field in ["selector", "completionMode", "template"] {
-            let suspended = old["spec"]["suspend"] == true && field == "template";
-            if spec[field] != old["spec"][field] && !suspended {
-                let path = format!("spec.{field}");
-                causes.push(Cause::invalid(path, &spec[field], "field is immutable"));
-            }
-        }
-    }
-    causes
-}
-
-fn template_problems(field: &str, template: &Value) -> Vec<Cause> {
-    let mut causes = pod::validate::template(field, template);
-    let (path, policy) =
-        (format!("{field}.spec.restartPolicy"), &template["spec"]["restartPolicy"]);
-    match str_of(policy) {
-        "OnFailure" | "Never" => {}
-        "" | "Always" => {
-            causes.push(Cause::required(path, "valid values: \"OnFailure\", \"Never\""));
-        }
-        _ => causes.push(Cause::not_supported(path, policy, &["OnFailure", "Never"])),
-    }
+    let mut causes = validate::job(object, old);
+    causes.extend(old.into_iter().flat_map(|old| update::validate(object, old)));
     causes
 }
 
@@ -182,30 +190,26 @@ fn default_cron_job(object: &mut Value) {
     let Some(object) = map(object) else { return };
     ensure(object, "status");
     let Some(spec) = ensure(object, "spec") else { return };
-    preset(spec, "concurrencyPolicy", "Allow");
+    if text(spec, "concurrencyPolicy").is_empty() {
+        spec.insert("concurrencyPolicy".to_owned(), "Allow".into());
+    }
     preset(spec, "suspend", false);
     preset(spec, "successfulJobsHistoryLimit", 3);
     preset(spec, "failedJobsHistoryLimit", 1);
     if let Some(job) = ensure(spec, "jobTemplate") {
         ensure(job, "metadata");
         if let Some(job) = ensure(job, "spec") {
+            default_failure_policy(job);
             template_without_policy(job);
         }
     }
 }
 
-fn validate_cron_job(write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Cause> {
+fn validate_cron_job(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     if write.operation == Operation::UpdateStatus {
         return Vec::new();
     }
-    let spec = &object["spec"];
-    let mut causes = Vec::new();
-    if str_of(&spec["schedule"]).is_empty() {
-        causes.push(Cause::required("spec.schedule", ""));
-    }
-    let field = "spec.jobTemplate.spec.template";
-    causes.extend(template_problems(field, &spec["jobTemplate"]["spec"]["template"]));
-    causes
+    cron::problems(object, old)
 }
 
 fn job_row(object: &Value, now: i64) -> Vec<Value> {

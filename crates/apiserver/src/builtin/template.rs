@@ -31,7 +31,7 @@ pub fn validate(object: &Value, kind: &str) -> Vec<Cause> {
         // The template has to fit it, and so is not looked at; daemon sets do without.
         if !causes.is_empty() && kind != "daemonset" {
             let why = if kind == "statefulset" { "" } else { ": invalid label selector" };
-            causes.push(whole_selector(selector, why));
+            causes.push(whole_selector("spec.selector", selector, why));
             return causes;
         }
         if LabelSelector::from_object(selector).is_ok_and(|s| s.is_everything()) {
@@ -56,14 +56,10 @@ pub fn validate(object: &Value, kind: &str) -> Vec<Cause> {
     causes
 }
 
-/// The cause that tells a whole selector, its parts in upstream's order.
-fn whole_selector(selector: &Value, why: &str) -> Cause {
+/// The cause at `field` that tells a whole selector, its parts in upstream's order.
+pub fn whole_selector(field: &str, selector: &Value, why: &str) -> Cause {
     if selector.is_null() {
-        return Cause::new(
-            "FieldValueInvalid",
-            "spec.selector",
-            format!("Invalid value: null{why}"),
-        );
+        return Cause::new("FieldValueInvalid", field, format!("Invalid value: null{why}"));
     }
     let parts: Vec<String> = ["matchLabels", "matchExpressions"]
         .into_iter()
@@ -71,7 +67,7 @@ fn whole_selector(selector: &Value, why: &str) -> Cause {
         .map(|part| format!("\"{part}\":{}", selector[part]))
         .collect();
     let message = format!("Invalid value: {{{}}}{why}", parts.join(","));
-    Cause::new("FieldValueInvalid", "spec.selector", message)
+    Cause::new("FieldValueInvalid", field, message)
 }
 
 /// Problems of the template at `spec.template` of an `owner` whose pods are always started again.
@@ -109,7 +105,7 @@ pub fn not_negative(field: &str, value: &Value) -> Option<Cause> {
 pub fn selector_is_kept(object: &Value, old: Option<&Value>) -> Option<Cause> {
     let old = old?;
     let (new, old) = (&object["spec"]["selector"], &old["spec"]["selector"]);
-    (new != old).then(|| whole_selector(new, ": field is immutable"))
+    (new != old).then(|| whole_selector("spec.selector", new, ": field is immutable"))
 }
 
 /// A number, or a percentage up to 100 %.

@@ -11,8 +11,9 @@ use super::world::run;
 /// one of two pods.
 const CASES: &str = include_str!("pods.txt");
 /// Pods that are sent before the first is answered.
-const AT_ONCE: usize = 16;
+pub const AT_ONCE: usize = 16;
 const PODS: &str = "/api/v1/namespaces/default/pods";
+const IMMUTABLE: &str = ": field is immutable";
 /// API version, kind, and where the kind is served.
 const OWNERS: [(&str, &str, &str); 8] = [
     ("v1", "PodTemplate", "/api/v1/namespaces/default/podtemplates"),
@@ -62,7 +63,7 @@ fn pod(line: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
 }
 
-fn merge(object: &mut Value, more: Value) {
+pub fn merge(object: &mut Value, more: Value) {
     let Value::Object(more) = more else { panic!("{more}") };
     object.as_object_mut().unwrap().extend(more);
 }
@@ -76,8 +77,16 @@ fn judged(answer: &Answer) -> Value {
     }
     let mut causes = body["details"]["causes"].as_array().unwrap().clone();
     for cause in &mut causes {
-        let message = cause["message"].as_str().unwrap();
-        cause["message"] = message.lines().next().unwrap_or_default().into();
+        let message = cause["message"].as_str().unwrap().lines().next().unwrap_or_default();
+        let message = without_uids(message);
+        let is_template = cause["field"].as_str().unwrap().starts_with("spec.template");
+        cause["message"] = match message.split_once(": {") {
+            // All of the template in the form of Go's own structures.
+            Some((kind, _)) if is_template && message.ends_with(IMMUTABLE) => {
+                format!("{kind}{IMMUTABLE}").into()
+            }
+            _ => message.into(),
+        };
     }
     let is_of_map = |cause: &Value| {
         let field = cause["field"].as_str().unwrap();
@@ -90,16 +99,31 @@ fn judged(answer: &Answer) -> Value {
     json!([answer.code, body["reason"], others, of_maps])
 }
 
+/// The text with one mark in place of each uid, which each server gives as it likes.
+fn without_uids(text: &str) -> String {
+    let is_uid = |part: &str| {
+        let lengths = part.split('-').map(str::len);
+        lengths.eq([8, 4, 4, 4, 12])
+            && part.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+    };
+    let parts = text.split_inclusive(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    let masked = parts.map(|part| {
+        let bare = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        if is_uid(bare) { format!("UID{}", &part[bare.len()..]) } else { part.to_owned() }
+    });
+    masked.collect()
+}
+
 /// What the two servers said, told apart.
 #[derive(Default)]
-struct Tally {
+pub struct Tally {
     refused: usize,
     taken: usize,
     differences: String,
 }
 
 impl Tally {
-    fn add(&mut self, what: &str, real: &Answer, ours: &Answer) {
+    pub fn add(&mut self, what: &str, real: &Answer, ours: &Answer) {
         let (real, ours) = (judged(real), judged(ours));
         if real != ours {
             self.differences += &format!("{what}\n  theirs {real}\n  ours   {ours}\n");
@@ -108,7 +132,7 @@ impl Tally {
     }
 
     #[track_caller]
-    fn check(&self, refused: usize, taken: usize) {
+    pub fn check(&self, refused: usize, taken: usize) {
         assert!(self.differences.is_empty(), "{}", self.differences);
         assert!(self.refused >= refused && self.taken >= taken, "{} {}", self.refused, self.taken);
     }
