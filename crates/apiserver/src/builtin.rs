@@ -18,6 +18,7 @@ mod event;
 pub(crate) mod fields;
 mod flow_control;
 mod ingress;
+mod ip;
 mod job;
 pub(crate) mod kind;
 mod lease;
@@ -38,6 +39,7 @@ mod service;
 mod service_account;
 mod service_range;
 mod stateful_set;
+mod status;
 mod storage_driver;
 mod template;
 #[cfg(test)]

@@ -22,6 +22,8 @@ mod pods;
 mod side;
 #[path = "upstream/sockets.rs"]
 mod sockets;
+#[path = "upstream/statuses.rs"]
+mod statuses;
 #[path = "wait/wait.rs"]
 mod wait;
 #[path = "upstream/world.rs"]

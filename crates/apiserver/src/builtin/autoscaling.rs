@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use super::cells::{self, UNKNOWN, UNSET, number};
 use super::fields::{ensure, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
+use super::normal::quantity_problem;
+use super::status;
 
 pub fn horizontal_pod_autoscaler() -> Kind {
     Kind {
@@ -24,6 +26,13 @@ pub fn horizontal_pod_autoscaler() -> Kind {
         hooks: Hooks {
             default,
             validate: |_, object, _| validate(object),
+            validate_status: |object, _| {
+                status::counts(&object["status"], &["currentReplicas", "desiredReplicas"])
+            },
+            decode_problem: |object| {
+                let status = || quantity_problem(&object["status"]);
+                quantity_problem(&object["spec"]).or_else(status)
+            },
             cells: row,
             ..Hooks::default()
         },

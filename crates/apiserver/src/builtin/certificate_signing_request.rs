@@ -46,7 +46,10 @@ pub fn kind() -> Kind {
                 ensure(object, "status");
             },
             prepare,
-            validate: validate::all,
+            validate: |write, object, old| {
+                validate::all(write.operation == Operation::Part(APPROVAL), object, old)
+            },
+            validate_status: |object, old| validate::all(false, object, Some(old)),
             cells: row,
             ..Hooks::default()
         },

@@ -7,8 +7,21 @@ use super::cells::{self, number};
 use super::fields::{ensure, map, preset, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use super::{old_annotations, template};
+use super::{old_annotations, status, template};
 use crate::strategy::{Operation, Write};
+
+/// Numbers in its status, none below zero.
+const COUNTS: [&str; 9] = [
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+    "observedGeneration",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
+    "collisionCount",
+];
 
 /// Counts the changes of the template; clients of old versions read it.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -33,13 +46,15 @@ pub fn kind() -> Kind {
         hooks: Hooks {
             default,
             prepare,
-            validate: |write, object, old| {
-                if write.operation == Operation::UpdateStatus {
-                    return Vec::new();
-                }
+            validate: |_, object, old| {
                 let mut causes: Vec<_> =
                     template::selector_is_kept(object, old).into_iter().collect();
                 causes.extend(template::validate(object, "daemonset"));
+                causes
+            },
+            validate_status: |object, old| {
+                let mut causes = status::counts(&object["status"], &COUNTS);
+                causes.extend(status::collisions(&object["status"], &old["status"]));
                 causes
             },
             decode_problem: |object| quantity_problem(&object["spec"]),

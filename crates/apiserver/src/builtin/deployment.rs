@@ -7,8 +7,19 @@ use super::cells::{self, number};
 use super::fields::{child, ensure, map, preset, str_of, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use super::{old_annotations, template};
-use crate::strategy::{Operation, Write};
+use super::{old_annotations, status, template};
+
+/// Numbers in its status, none below zero.
+const COUNTS: [&str; 8] = [
+    "observedGeneration",
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "unavailableReplicas",
+    "terminatingReplicas",
+    "collisionCount",
+];
 
 pub fn kind() -> Kind {
     Kind {
@@ -28,7 +39,8 @@ pub fn kind() -> Kind {
         ],
         hooks: Hooks {
             default,
-            validate,
+            validate: |_, object, old| validate(object, old),
+            validate_status,
             decode_problem: |object| quantity_problem(&object["spec"]),
             warnings: |object, old| old_annotations::of_template("spec.template", object, old),
             cells: row,
@@ -40,7 +52,9 @@ pub fn kind() -> Kind {
 
 fn default(object: &mut Value) {
     let Some(object) = map(object) else { return };
-    ensure(object, "status");
+    if let Some(status) = ensure(object, "status") {
+        status::default_conditions(status, &["lastUpdateTime"]);
+    }
     let Some(spec) = ensure(object, "spec") else { return };
     preset(spec, "replicas", 1);
     preset(spec, "revisionHistoryLimit", 10);
@@ -58,13 +72,19 @@ fn default(object: &mut Value) {
     template::default(spec);
 }
 
-fn validate(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    if write.operation == Operation::UpdateStatus {
-        return Vec::new();
-    }
+fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = template::validate(object, "deployment");
     causes.extend(strategy_problems(&object["spec"]["strategy"]));
     causes.extend(template::selector_is_kept(object, old));
+    causes
+}
+
+fn validate_status(object: &Value, old: &Value) -> Vec<Cause> {
+    let status = &object["status"];
+    let mut causes = status::counts(status, &COUNTS);
+    let parts = ["updatedReplicas", "readyReplicas", "availableReplicas"];
+    causes.extend(status::replicas(status, &parts, "readyReplicas"));
+    causes.extend(status::collisions(status, &old["status"]));
     causes
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::cells;
 use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
-use crate::strategy::{Operation, Write};
+use crate::strategy::Write;
 
 const GROUP: &str = "resource.k8s.io";
 const IMMUTABLE: &str = "field is immutable";
@@ -85,10 +85,7 @@ pub fn resource_claim() -> Kind {
                 }
                 ensure(object, "status");
             },
-            validate: |write, object, old| {
-                if write.operation == Operation::UpdateStatus {
-                    return Vec::new();
-                }
+            validate: |_, object, old| {
                 let kept = kept("spec", &object["spec"], old.map(|old| &old["spec"]));
                 let mut causes: Vec<Cause> = kept.into_iter().collect();
                 if old.is_none() {

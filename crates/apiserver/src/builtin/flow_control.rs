@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::cells;
 use super::fields::{ensure, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
+use super::status;
 use crate::flow_control::GROUP;
 
 /// Precedence of a FlowSchema that states none.
@@ -37,6 +38,9 @@ pub fn flow_schema() -> Kind {
                 ensure(object, "status");
             },
             validate: |_, object, _| validate::flow_schema(object),
+            validate_status: |object, _| {
+                status::distinct_conditions(&object["status"]["conditions"])
+            },
             cells: |object, now| {
                 let spec = &object["spec"];
                 let conditions = items(&object["status"]["conditions"]);
@@ -72,6 +76,9 @@ pub fn priority_level_configuration() -> Kind {
         hooks: Hooks {
             default: default_level,
             validate: |_, object, _| validate::priority_level(object),
+            validate_status: |object, _| {
+                status::distinct_conditions(&object["status"]["conditions"])
+            },
             cells: |object, now| {
                 let limited = &object["spec"]["limited"];
                 let queuing = &limited["limitResponse"]["queuing"];

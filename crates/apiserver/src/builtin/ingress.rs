@@ -10,7 +10,7 @@ use super::cells;
 use super::fields::{ensure, items, map, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::networking::{GROUP, PORT_RANGE};
-use super::old_annotations;
+use super::{old_annotations, status};
 
 const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 const PATH_ABSOLUTE: &str = "must be an absolute path";
@@ -39,6 +39,12 @@ pub fn kind() -> Kind {
                 }
             },
             validate: |_, object, _| validate(object),
+            validate_status: |object, old| {
+                let addresses =
+                    |object: &Value| object["status"]["loadBalancer"]["ingress"].clone();
+                let field = "status.loadBalancer.ingress";
+                status::balancer(field, &addresses(object), &addresses(old), |_, _| None)
+            },
             warnings: old_annotations::of_ingress,
             cells: row,
             ..Hooks::default()

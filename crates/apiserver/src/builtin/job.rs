@@ -2,7 +2,9 @@
 
 mod cron;
 mod failure_policy;
+mod indexes;
 mod schedule;
+mod status;
 mod success_policy;
 mod time_zone;
 mod update;
@@ -17,6 +19,7 @@ use super::cells::{self, number};
 use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
+use super::status::default_conditions;
 use super::{old_annotations, template};
 use crate::strategy::{Operation, Write};
 
@@ -49,7 +52,8 @@ pub fn job() -> Kind {
         hooks: Hooks {
             default: default_job,
             prepare: prepare_job,
-            validate: validate_job,
+            validate: |_, object, old| validate_job(object, old),
+            validate_status: status::validate,
             warnings: |object, old| old_annotations::of_template("spec.template", object, old),
             decode_problem: |object| quantity_problem(&object["spec"]),
             cells: job_row,
@@ -82,7 +86,7 @@ pub fn cron_job() -> Kind {
         ],
         hooks: Hooks {
             default: default_cron_job,
-            validate: validate_cron_job,
+            validate: |_, object, old| cron::problems(object, old),
             warnings: |object, old| {
                 old_annotations::of_template("spec.jobTemplate.spec.template", object, old)
             },
@@ -96,7 +100,9 @@ pub fn cron_job() -> Kind {
 
 fn default_job(object: &mut Value) {
     let Some(object) = map(object) else { return };
-    ensure(object, "status");
+    if let Some(status) = ensure(object, "status") {
+        default_conditions(status, &["lastProbeTime"]);
+    }
     let Some(spec) = ensure(object, "spec") else { return };
     if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
         spec.insert("completions".to_owned(), 1.into());
@@ -177,10 +183,7 @@ fn label_as_pods(object: &mut Value) {
     }
 }
 
-fn validate_job(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    if write.operation == Operation::UpdateStatus {
-        return Vec::new();
-    }
+fn validate_job(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = validate::job(object, old);
     causes.extend(old.into_iter().flat_map(|old| update::validate(object, old)));
     causes
@@ -203,13 +206,6 @@ fn default_cron_job(object: &mut Value) {
             template_without_policy(job);
         }
     }
-}
-
-fn validate_cron_job(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    if write.operation == Operation::UpdateStatus {
-        return Vec::new();
-    }
-    cron::problems(object, old)
 }
 
 fn job_row(object: &Value, now: i64) -> Vec<Value> {

@@ -9,7 +9,7 @@ use api_meta::status::{Cause, Status};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::normal;
+use super::{fields, normal, status};
 use crate::registry::new_uid;
 use crate::resource::{
     Backend, Column, Resource, Rules, SelectableField, Subresource, SubresourceHandler,
@@ -39,7 +39,10 @@ pub struct Hooks {
     /// Fills defaults of a normalised object.
     pub default: fn(&mut Value),
     pub prepare: fn(&Write<'_>, &mut Value, Option<&Value>),
+    /// All rules of the object and of its change, but those of a write of its status.
     pub validate: fn(&Write<'_>, &Value, Option<&Value>) -> Vec<Cause>,
+    /// The rules of a write of the status, of the object and what it was.
+    pub validate_status: fn(&Value, &Value) -> Vec<Cause>,
     /// Why the typed form could not be decoded, in Go's words; answered as 400.
     pub decode_problem: fn(&Value) -> Option<String>,
     /// What is said to who creates or changes an object, beside the answer.
@@ -61,6 +64,7 @@ impl Default for Hooks {
             default: |_| {},
             prepare: |_, _, _| {},
             validate: |_, _, _| Vec::new(),
+            validate_status: |_, _| Vec::new(),
             decode_problem: |_| None,
             warnings: |_, _| Vec::new(),
             admit_delete: |_| Ok(()),
@@ -318,6 +322,10 @@ impl Strategy for KindStrategy {
     fn default(&self, object: &mut Value) {
         self.text_maps.iter().for_each(|field| normal::keep_text_map(object.get_mut(*field)));
         normal::normalize(object, self.opaque);
+        if let Some(status) = fields::map(object).and_then(|object| fields::child(object, "status"))
+        {
+            status::default_conditions(status, &["lastTransitionTime"]);
+        }
         (self.hooks.default)(object);
     }
 
@@ -341,7 +349,10 @@ impl Strategy for KindStrategy {
     }
 
     fn validate(&self, write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-        (self.hooks.validate)(write, object, old)
+        match (write.operation, old) {
+            (Operation::UpdateStatus, Some(old)) => (self.hooks.validate_status)(object, old),
+            _ => (self.hooks.validate)(write, object, old),
+        }
     }
 
     fn warnings(&self, write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<String> {

@@ -31,6 +31,7 @@ pub fn kind() -> Kind {
             default,
             prepare,
             validate,
+            validate_status: |object, _| status_problem(object).into_iter().collect(),
             admit_delete,
             cells: |object, now| {
                 let phase = str_of(&object["status"]["phase"]);
@@ -103,6 +104,17 @@ fn validate(write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Caus
         }
     }
     causes
+}
+
+/// The phase tells nothing but whether the namespace goes.
+fn status_problem(object: &Value) -> Option<Cause> {
+    let (wanted, is) = match object.is_terminating() {
+        true => ("Terminating", "is not empty"),
+        false => ("Active", "is empty"),
+    };
+    let phase = &object["status"]["phase"];
+    let text = format!("may only be '{wanted}' if `deletionTimestamp` {is}");
+    (phase != wanted).then(|| Cause::invalid("status.Phase", phase, &text))
 }
 
 fn admit_delete(write: &Write<'_>) -> Result<(), Status> {

@@ -5,10 +5,11 @@ use api_meta::status::Cause;
 use serde_json::{Value, json};
 
 use super::cells::{self, NONE, UNKNOWN};
-use super::fields::{each, ensure, items, map, preset, str_of};
+use super::fields::{child, each, ensure, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use crate::strategy::Write;
+use super::{pod, status};
+use crate::strategy::Operation;
 
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 const ROLE_LABEL: &str = "kubernetes.io/role";
@@ -45,7 +46,15 @@ pub fn kind() -> Kind {
         keeps_status: true,
         hooks: Hooks {
             default,
-            validate,
+            prepare: |write, object, old| {
+                let was_configured = old.is_some_and(|old| !old["status"]["config"].is_null());
+                let status = map(object).and_then(|object| child(object, "status"));
+                if write.operation == Operation::UpdateStatus && !was_configured {
+                    status.and_then(|status| status.remove("config"));
+                }
+            },
+            validate: |_, object, old| validate(object, old),
+            validate_status: |object, old| validate(object, Some(old)),
             decode_problem: |object| quantity_problem(&object["status"]),
             cells: row,
             ..Hooks::default()
@@ -72,14 +81,19 @@ fn default(object: &mut Value) {
             preset(info, field, "");
         }
     }
-    each(status, "conditions", |condition| {
-        preset(condition, "lastHeartbeatTime", Value::Null);
-        preset(condition, "lastTransitionTime", Value::Null);
-    });
+    status::default_conditions(status, &["lastHeartbeatTime"]);
+    each(status, "images", |image| preset(image, "names", Value::Null));
 }
 
-fn validate(_write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Cause> {
+fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
+    for kind in ["capacity", "allocatable"] {
+        let amounts = &object["status"][kind];
+        pod::validate::of_node(&format!("status.{kind}"), amounts, &mut causes);
+    }
+    if old.is_some() {
+        causes.extend(addresses(&object["status"]["addresses"]));
+    }
     for (index, taint) in items(&object["spec"]["taints"]).iter().enumerate() {
         let path = format!("metadata.taints[{index}]");
         let key = Value::from(str_of(&taint["key"]));
@@ -93,6 +107,18 @@ fn validate(_write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Cau
         }
     }
     causes
+}
+
+fn addresses(list: &Value) -> Vec<Cause> {
+    let list = items(list);
+    let is_again = |(index, address): &(usize, &Value)| list[..*index].contains(address);
+    let tell = |(index, address): (usize, &Value)| {
+        // In the form of the type that upstream keeps for itself.
+        let (kind, text) = (str_of(&address["type"]), str_of(&address["address"]));
+        let message = format!(r#"Duplicate value: {{"Type":"{kind}","Address":"{text}"}}"#);
+        Cause::new("FieldValueDuplicate", format!("status.addresses[{index}]"), message)
+    };
+    list.iter().enumerate().filter(is_again).map(tell).collect()
 }
 
 fn row(object: &Value, now: i64) -> Vec<Value> {

@@ -1,10 +1,10 @@
 //! The form that an object has after Go decoded and encoded it: no nulls, no empty lists and string
-//! maps, no zero values that `omitempty` leaves out, canonical quantities.
+//! maps, no zero values that `omitempty` leaves out, canonical quantities and times.
 //!
 //! It knows field names, not types: a name means the same in all built-in kinds, with the
 //! exceptions that kinds restore in their defaults.
 
-use api_meta::quantity;
+use api_meta::{quantity, time};
 use serde_json::Value;
 
 use super::fields::Object;
@@ -38,6 +38,27 @@ const QUANTITY_MAPS: &[&str] = &[
 ];
 /// Single quantities.
 const QUANTITIES: &[&str] = &["averageValue", "divisor", "sizeLimit"];
+/// Times to the second.
+const TIMES: &[&str] = &[
+    "completionTime",
+    "deletionTimestamp",
+    "expirationTimestamp",
+    "finishedAt",
+    "firstTimestamp",
+    "lastHeartbeatTime",
+    "lastPhaseTransitionTime",
+    "lastProbeTime",
+    "lastScaleTime",
+    "lastScheduleTime",
+    "lastSuccessfulTime",
+    "lastTimestamp",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "startTime",
+    "startedAt",
+    "time",
+    "timeAdded",
+];
 /// Left out when false.
 const FALSE_OMITTED: &[&str] = &[
     "hostIPC",
@@ -52,9 +73,25 @@ const FALSE_OMITTED: &[&str] = &[
     "unschedulable",
 ];
 /// Left out when zero.
-const ZERO_OMITTED: &[&str] = &["minReadySeconds"];
+const ZERO_OMITTED: &[&str] = &[
+    "active",
+    "availableReplicas",
+    "failed",
+    "fullyLabeledReplicas",
+    "minReadySeconds",
+    "numberAvailable",
+    "numberUnavailable",
+    "observedGeneration",
+    "readyReplicas",
+    "succeeded",
+    "unavailableReplicas",
+    "updatedNumberScheduled",
+    "updatedReplicas",
+];
 /// Left out when empty.
 const EMPTY_OMITTED: &[&str] = &[
+    "completedIndexes",
+    "currentRevision",
     "effect",
     "externalName",
     "fsType",
@@ -62,10 +99,15 @@ const EMPTY_OMITTED: &[&str] = &[
     "key",
     "loadBalancerIP",
     "medium",
+    "hostIP",
     "nodeName",
+    "nominatedNodeName",
     "operator",
+    "podIP",
     "subPath",
     "subPathExpr",
+    "targetVolumeAttributesClassName",
+    "updateRevision",
     "value",
     "workingDir",
 ];
@@ -94,6 +136,12 @@ fn keep(field: &str, value: &mut Value) -> bool {
         Value::Number(number) => !(number.as_i64() == Some(0) && ZERO_OMITTED.contains(&field)),
         Value::String(text) if QUANTITIES.contains(&field) => {
             canonicalize(text);
+            true
+        }
+        Value::String(text) if TIMES.contains(&field) => {
+            if let Some(canonical) = time::canonical(text) {
+                *text = canonical;
+            }
             true
         }
         Value::String(text) => !(text.is_empty() && EMPTY_OMITTED.contains(&field)),

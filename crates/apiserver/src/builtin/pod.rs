@@ -69,7 +69,11 @@ pub fn kind() -> Kind {
             default,
             prepare,
             validate: validate_pod,
-            decode_problem: |object| quantity_problem(&object["spec"]),
+            validate_status: validate::status,
+            decode_problem: |object| {
+                let status = || quantity_problem(&object["status"]);
+                quantity_problem(&object["spec"]).or_else(status)
+            },
             warnings: old_annotations::of_pod,
             cells: cells::row,
             grace_seconds,
@@ -123,10 +127,7 @@ fn default(object: &mut Value) {
         }
     }
     if let Some(status) = child(object, "status") {
-        each(status, "conditions", |condition| {
-            preset(condition, "lastProbeTime", Value::Null);
-            preset(condition, "lastTransitionTime", Value::Null);
-        });
+        status::default(status);
     }
 }
 
@@ -170,6 +171,9 @@ fn bind_host_port(port: &mut Object) {
 fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
     if let (Operation::Part(resize::NAME), Some(old)) = (write.operation, old) {
         resize::prepare(object, old);
+    }
+    if let (Operation::UpdateStatus, Some(old)) = (write.operation, old) {
+        status::keep(object, old);
     }
     if write.operation != Operation::Create {
         return;

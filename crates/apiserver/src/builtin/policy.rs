@@ -11,6 +11,7 @@ use super::cells::{self, number};
 use super::fields::{Object, each, ensure, items, map, preset, str_of, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
+use super::{pod, status};
 
 const SYSTEM_PREFIX: &str = "system-";
 /// Above are the classes of the system.
@@ -57,6 +58,14 @@ pub fn pod_disruption_budget() -> Kind {
                 );
                 vec![Cause::new("FieldValueInvalid", "spec", message)]
             },
+            validate_status: |object, _| {
+                let status = &object["status"];
+                let mut causes = status::conditions("status.conditions", &status["conditions"]);
+                let counts =
+                    ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
+                causes.extend(status::counts(status, &counts));
+                causes
+            },
             cells: |object, now| {
                 let spec = &object["spec"];
                 vec![
@@ -88,7 +97,18 @@ pub fn resource_quota() -> Kind {
                     ensure(object, "status");
                 }
             },
-            decode_problem: |object| quantity_problem(&object["spec"]),
+            validate_status: |object, _| {
+                let mut causes = Vec::new();
+                for kind in ["hard", "used"] {
+                    let amounts = &object["status"][kind];
+                    pod::validate::of_quota(&format!("status.{kind}"), amounts, &mut causes);
+                }
+                causes
+            },
+            decode_problem: |object| {
+                let status = || quantity_problem(&object["status"]);
+                quantity_problem(&object["spec"]).or_else(status)
+            },
             cells: |object, now| {
                 let status = &object["status"];
                 let listed = |limits: bool| {

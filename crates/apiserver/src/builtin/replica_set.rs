@@ -1,13 +1,16 @@
 //! ReplicaSet: so many pods of one template.
 
+use api_meta::status::Cause;
 use serde_json::Value;
 
 use super::cells::{self, number};
 use super::fields::{ensure, map, preset};
 use super::kind::{AGE, ColumnSpec, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use super::{old_annotations, template};
-use crate::strategy::Operation;
+use super::{old_annotations, status, template};
+
+/// Numbers of replicas that are a part of all.
+const PARTS: [&str; 3] = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
 
 pub const COLUMNS: &[ColumnSpec] = &[
     NAME,
@@ -27,14 +30,12 @@ pub fn kind() -> Kind {
         columns: COLUMNS,
         hooks: Hooks {
             default,
-            validate: |write, object, old| {
-                if write.operation == Operation::UpdateStatus {
-                    return Vec::new();
-                }
+            validate: |_, object, old| {
                 let mut causes = template::validate(object, "replica set");
                 causes.extend(template::selector_is_kept(object, old));
                 causes
             },
+            validate_status: |object, _| validate_status(object),
             decode_problem: |object| quantity_problem(&object["spec"]),
             warnings: |object, old| old_annotations::of_template("spec.template", object, old),
             cells: |object, now| row(object, now, cells::selector(&object["spec"]["selector"])),
@@ -53,6 +54,16 @@ pub fn default(object: &mut Value) {
         preset(spec, "replicas", 1);
         template::default(spec);
     }
+}
+
+/// Of a ReplicationController as well.
+pub fn validate_status(object: &Value) -> Vec<Cause> {
+    let status = &object["status"];
+    let mut causes = status::counts(status, &["replicas"]);
+    causes.extend(status::counts(status, &PARTS));
+    causes.extend(status::counts(status, &["observedGeneration", "terminatingReplicas"]));
+    causes.extend(status::replicas(status, &PARTS, "readyReplicas"));
+    causes
 }
 
 pub fn row(object: &Value, now: i64, selector: Value) -> Vec<Value> {

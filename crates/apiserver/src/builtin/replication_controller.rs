@@ -8,7 +8,6 @@ use super::fields::{ensure, map};
 use super::kind::{Hooks, Kind};
 use super::normal::quantity_problem;
 use super::{old_annotations, replica_set, template};
-use crate::strategy::{Operation, Write};
 
 pub fn kind() -> Kind {
     Kind {
@@ -19,7 +18,8 @@ pub fn kind() -> Kind {
         orphans: true,
         hooks: Hooks {
             default,
-            validate,
+            validate: |_, object, _| validate(object),
+            validate_status: |object, _| replica_set::validate_status(object),
             decode_problem: |object| quantity_problem(&object["spec"]),
             warnings: |object, old| old_annotations::of_template("spec.template", object, old),
             cells: |object, now| {
@@ -48,10 +48,7 @@ fn default(object: &mut Value) {
     }
 }
 
-fn validate(write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Cause> {
-    if write.operation == Operation::UpdateStatus {
-        return Vec::new();
-    }
+fn validate(object: &Value) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = Vec::new();
     causes.extend(template::not_negative("spec.replicas", &spec["replicas"]));

@@ -12,9 +12,12 @@ use serde_json::{Value, json};
 pub use addresses::Addresses;
 
 use super::cells;
-use super::fields::{Object, each, ensure, items, map, preset, str_of, text};
+use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
+use super::{ip, status};
 use crate::strategy::{Operation, Write};
+
+const ADDRESS_MODES: [&str; 2] = ["Proxy", "VIP"];
 
 /// `clusterIP` of a service without an address.
 const HEADLESS: &str = "None";
@@ -36,7 +39,14 @@ pub fn kind() -> Kind {
             ("Selector", "string", "", 1),
         ],
         fields: &[("spec.clusterIP", "spec.clusterIP"), ("spec.type", "spec.type")],
-        hooks: Hooks { default, prepare, validate, cells: row, ..Hooks::default() },
+        hooks: Hooks {
+            default,
+            prepare,
+            validate: |_, object, old| validate(object, old),
+            validate_status,
+            cells: row,
+            ..Hooks::default()
+        },
         allocate: Some(Box::new(move |write, object, _old| allocate(&addresses, write, object))),
         ..Kind::new("", "services", "service", "Service").with_status().deleted_as_object()
     };
@@ -87,6 +97,16 @@ fn default(object: &mut Value) {
         preset(spec, "allocateLoadBalancerNodePorts", true);
     }
     default_families(spec);
+    if kind == "LoadBalancer"
+        && let Some(balancer) =
+            child(object, "status").and_then(|status| child(status, "loadBalancer"))
+    {
+        each(balancer, "ingress", |ingress| {
+            if !text(ingress, "ip").is_empty() {
+                preset(ingress, "ipMode", "VIP");
+            }
+        });
+    }
 }
 
 /// One address family, unless a headless service without selector leaves it to its endpoints.
@@ -146,10 +166,7 @@ fn needs_node_ports(kind: &str) -> bool {
     matches!(kind, "NodePort" | "LoadBalancer")
 }
 
-fn validate(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    if write.operation == Operation::UpdateStatus {
-        return Vec::new();
-    }
+fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = Vec::new();
     let kind = str_of(&spec["type"]);
@@ -172,10 +189,9 @@ fn validate(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause
     }
     for (index, address) in items(&spec["clusterIPs"]).iter().enumerate() {
         let text = str_of(address);
-        if text != HEADLESS && text.parse::<std::net::IpAddr>().is_err() {
-            let problem = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-            causes.push(Cause::invalid(format!("spec.clusterIPs[{index}]"), address, problem));
-        }
+        let problems = if text == HEADLESS { Vec::new() } else { ip::problems(text) };
+        let field = format!("spec.clusterIPs[{index}]");
+        causes.extend(problems.iter().map(|problem| Cause::invalid(&*field, address, problem)));
     }
     if let Some(old) = old {
         let old = &old["spec"];
@@ -188,6 +204,29 @@ fn validate(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause
         }
     }
     causes
+}
+
+fn validate_status(object: &Value, old: &Value) -> Vec<Cause> {
+    let field = "status.loadBalancer.ingress";
+    let (new, old) = (&object["status"]["loadBalancer"], &old["status"]["loadBalancer"]);
+    if object["spec"]["type"] != "LoadBalancer" && !items(&new["ingress"]).is_empty() {
+        let text = "may only be used when `spec.type` is 'LoadBalancer'";
+        return vec![Cause::forbidden(field, text)];
+    }
+    status::balancer(field, &new["ingress"], &old["ingress"], address_mode)
+}
+
+/// How packets come to an address of a load balancer.
+fn address_mode(field: &str, ingress: &Value) -> Option<Cause> {
+    let mode = &ingress["ipMode"];
+    if mode.is_null() {
+        return None;
+    }
+    if str_of(&ingress["ip"]).is_empty() {
+        return Some(Cause::forbidden(field, "may not be specified when `ip` is not set"));
+    }
+    let known = ADDRESS_MODES.contains(&str_of(mode));
+    (!known).then(|| Cause::not_supported(field, mode, &ADDRESS_MODES))
 }
 
 fn ports(spec: &Value, kind: &str) -> Vec<Cause> {

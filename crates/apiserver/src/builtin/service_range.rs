@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::cells;
 use super::fields::{child, ensure, items, map, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
-use crate::strategy::{Operation, Write};
+use crate::strategy::Write;
 
 const GROUP: &str = "networking.k8s.io";
 const IMMUTABLE: &str = "field is immutable";
@@ -122,7 +122,7 @@ pub fn service_cidr() -> Kind {
                 ensure(object, "spec");
                 ensure(object, "status");
             },
-            validate: validate_range,
+            validate: |_, object, old| validate_range(object, old),
             cells: |object, now| {
                 let ranges = items(&object["spec"]["cidrs"]).iter().map(str_of);
                 let ranges = ranges.collect::<Vec<_>>().join(",");
@@ -134,10 +134,7 @@ pub fn service_cidr() -> Kind {
     }
 }
 
-fn validate_range(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    if write.operation == Operation::UpdateStatus {
-        return Vec::new();
-    }
+fn validate_range(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let ranges = items(&object["spec"]["cidrs"]);
     let mut causes = Vec::new();
     if ranges.is_empty() {

@@ -7,8 +7,11 @@ use super::cells::{self, number};
 use super::fields::{Object, each, ensure, map, preset, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use super::{old_annotations, template, volume};
-use crate::strategy::Operation;
+use super::{old_annotations, status, template, volume};
+
+/// Numbers of replicas that are a part of all.
+const PARTS: [&str; 4] =
+    ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
 
 const MUTABLE: [&str; 7] = [
     "minReadySeconds",
@@ -33,12 +36,18 @@ pub fn kind() -> Kind {
         ],
         hooks: Hooks {
             default,
-            validate: |write, object, old| {
-                if write.operation == Operation::UpdateStatus {
-                    return Vec::new();
-                }
+            validate: |_, object, old| {
                 let mut causes = template::validate(object, "statefulset");
                 causes.extend(old.and_then(|old| changed(&object["spec"], &old["spec"])));
+                causes
+            },
+            validate_status: |object, old| {
+                let status = &object["status"];
+                let mut causes = status::counts(status, &["replicas"]);
+                causes.extend(status::counts(status, &PARTS));
+                causes.extend(status::counts(status, &["observedGeneration", "collisionCount"]));
+                causes.extend(status::replicas(status, &PARTS, "status.readyReplicas"));
+                causes.extend(status::collisions(status, &old["status"]));
                 causes
             },
             decode_problem: |object| quantity_problem(&object["spec"]),

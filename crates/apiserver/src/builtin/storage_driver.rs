@@ -11,8 +11,11 @@ use super::cells::{self, UNSET};
 use super::fields::{each, ensure, items, map, preset, str_of, texts};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::template::not_negative;
-use crate::strategy::{Operation, Write};
+use crate::strategy::Write;
 
+/// Keys and values of an attachment's metadata together, in bytes.
+const ATTACHMENT_METADATA_MAX: usize = 256 << 10;
+const ERROR_LENGTH_MAX: usize = 1024;
 const GROUP: &str = "storage.k8s.io";
 const IMMUTABLE: &str = "field is immutable";
 /// Shortest life of a token that a driver may ask for.
@@ -271,7 +274,8 @@ pub fn volume_attachment() -> Kind {
                     preset(status, "attached", false);
                 }
             },
-            validate: validate_attachment,
+            validate: |_, object, old| validate_attachment(object, old),
+            validate_status: |object, _| validate_attachment_status(object),
             cells: |object, now| {
                 let spec = &object["spec"];
                 vec![
@@ -293,10 +297,30 @@ pub fn volume_attachment() -> Kind {
     kind
 }
 
-fn validate_attachment(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    if write.operation == Operation::UpdateStatus {
-        return Vec::new();
+fn validate_attachment_status(object: &Value) -> Vec<Cause> {
+    let status = &object["status"];
+    let mut causes = Vec::new();
+    let metadata = status["attachmentMetadata"].as_object().into_iter().flatten();
+    let size: usize = metadata.map(|(key, value)| key.len() + str_of(value).len()).sum();
+    if size > ATTACHMENT_METADATA_MAX {
+        causes.push(Cause::too_long("status.attachmentMetadata", ATTACHMENT_METADATA_MAX));
     }
+    for kind in ["attachError", "detachError"] {
+        let (field, error) = (format!("status.{kind}"), &status[kind]);
+        if str_of(&error["message"]).len() > ERROR_LENGTH_MAX {
+            // Upstream names the limit of the metadata.
+            causes.push(Cause::too_long(format!("{field}.message"), ATTACHMENT_METADATA_MAX));
+        }
+        let code = &error["errorCode"];
+        if code.as_i64().is_some_and(|code| code < 0) {
+            let text = "must be between 0 and 2147483647, inclusive";
+            causes.push(Cause::invalid(format!("{field}.errorCode"), code, text));
+        }
+    }
+    causes
+}
+
+fn validate_attachment(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = driver_name("spec.attacher", str_of(&spec["attacher"]));
     let volume = &spec["source"]["persistentVolumeName"];

@@ -1,16 +1,26 @@
 //! PersistentVolume, PersistentVolumeClaim, StorageClass.
 
+use api_meta::names;
 use api_meta::quantity::Quantity;
 use api_meta::status::Cause;
+use api_meta::time;
 use serde_json::{Value, json};
 
 use super::cells::{self, UNSET};
 use super::fields::{Object, child, ensure, items, map, preset, str_of, texts};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use super::old_annotations;
+use super::{old_annotations, status};
 use crate::strategy::{Operation, Write};
 
+/// How far the growth of a claim may be.
+const RESIZE_STATES: [&str; 5] = [
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+];
 const ACCESS_MODES: [&str; 4] =
     ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
@@ -36,7 +46,7 @@ pub fn persistent_volume() -> Kind {
         hooks: Hooks {
             default: default_volume,
             prepare: prepare_volume,
-            validate: validate_volume,
+            validate: |_, object, _| validate_volume(object),
             warnings: old_annotations::of_volume,
             decode_problem: |object| quantity_problem(&object["spec"]),
             cells: volume_row,
@@ -62,20 +72,28 @@ fn default_volume(object: &mut Value) {
     }
 }
 
-fn prepare_volume(write: &Write<'_>, object: &mut Value, _old: Option<&Value>) {
-    if write.operation != Operation::Create {
-        return;
-    }
+/// Tells since when a volume has its phase.
+fn prepare_volume(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
+    const SINCE: &str = "lastPhaseTransitionTime";
     let created = object["metadata"]["creationTimestamp"].clone();
-    if let Some(status) = map(object).and_then(|object| ensure(object, "status")) {
-        preset(status, "lastPhaseTransitionTime", created);
+    let Some(status) = map(object).and_then(|object| ensure(object, "status")) else { return };
+    match (write.operation, old) {
+        (Operation::Create, _) => preset(status, SINCE, created),
+        (Operation::UpdateStatus, Some(old)) => {
+            let old = &old["status"];
+            let before = old.get(SINCE);
+            if status.get("phase") == old.get("phase") {
+                before.into_iter().for_each(|before| preset(status, SINCE, before.clone()));
+            } else if status.get(SINCE).is_none_or(|since| Some(since) == before) {
+                let now = time::format_seconds(jiff::Timestamp::now().as_second());
+                status.insert(SINCE.to_owned(), now.into());
+            }
+        }
+        _ => {}
     }
 }
 
-fn validate_volume(write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Cause> {
-    if write.operation == Operation::UpdateStatus {
-        return Vec::new();
-    }
+fn validate_volume(object: &Value) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = Vec::new();
     if items(&spec["accessModes"]).is_empty() {
@@ -150,9 +168,13 @@ pub fn persistent_volume_claim() -> Kind {
                     default_claim(object);
                 }
             },
-            validate: validate_claim,
+            validate: |_, object, old| validate_claim(object, old),
+            validate_status: |object, _| validate_claim_status(&object["status"]),
             warnings: old_annotations::of_claim,
-            decode_problem: |object| quantity_problem(&object["spec"]),
+            decode_problem: |object| {
+                let status = || quantity_problem(&object["status"]);
+                quantity_problem(&object["spec"]).or_else(status)
+            },
             cells: claim_row,
             ..Hooks::default()
         },
@@ -171,13 +193,46 @@ pub fn default_claim(claim: &mut Object) {
     }
     if let Some(status) = ensure(claim, "status") {
         preset(status, "phase", "Pending");
+        status::default_conditions(status, &["lastProbeTime"]);
     }
 }
 
-fn validate_claim(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    if write.operation == Operation::UpdateStatus {
-        return Vec::new();
+fn validate_claim_status(status: &Value) -> Vec<Cause> {
+    let entries = |map: &'static str| status[map].as_object().into_iter().flatten();
+    let mut causes = Vec::new();
+    for (name, amount) in entries("capacity") {
+        causes.extend(status::basic_amount(&format!("status.capacity[{name}]"), amount));
     }
+    let field = "status.allocatedResourceStatuses";
+    for (name, state) in entries("allocatedResourceStatuses") {
+        causes.extend(resizable(field, name));
+        if !RESIZE_STATES.contains(&str_of(state)) {
+            causes.push(Cause::not_supported(field, &name.as_str().into(), &RESIZE_STATES));
+        }
+    }
+    let field = "status.allocatedResources";
+    for (name, amount) in entries("allocatedResources") {
+        let problems = resizable(field, name);
+        if problems.is_empty() {
+            causes.extend(status::basic_amount(&format!("{field}[{name}]"), amount));
+        }
+        causes.extend(problems);
+    }
+    causes
+}
+
+/// Of what is not of a driver's own, nothing but the storage grows.
+fn resizable(field: &str, name: &str) -> Vec<Cause> {
+    let given = Value::from(name);
+    let problems = names::qualified_name(name);
+    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
+    if problems.is_empty() && is_native && name != "storage" {
+        return vec![Cause::not_supported(field, &given, &["storage"])];
+    }
+    problems.iter().map(|problem| Cause::invalid(field, &given, problem)).collect()
+}
+
+fn validate_claim(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = claim_spec("spec", &object["spec"]);
     if let Some(old) = old {
         causes.extend(claim_changes(object, old));

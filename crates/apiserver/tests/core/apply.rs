@@ -217,11 +217,11 @@ async fn status_and_scale_have_owners_of_their_own() {
     assert_eq!(container, &json!({".": {}, "f:image": {}, "f:name": {}}));
 
     let status = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},
-        "spec": {"replicas": 9}, "status": {"readyReplicas": 1}});
+        "spec": {"replicas": 9}, "status": {"unavailableReplicas": 1}});
     let (code, told) = world.apply(&format!("{path}/status"), "fieldManager=y", &status).await;
     assert_eq!((code, &told["spec"]["replicas"]), (200, &json!(1)), "{told}");
     let y = owners(&told).into_iter().find(|owner| owner.0 == "y").unwrap();
-    assert_eq!((y.2.as_str(), y.3), ("status", json!({"f:status": {"f:readyReplicas": {}}})));
+    assert_eq!((y.2.as_str(), y.3), ("status", json!({"f:status": {"f:unavailableReplicas": {}}})));
 
     let scale = json!({"spec": {"replicas": 3}});
     let (code, _) = world.send(Method::PATCH, &format!("{path}/scale"), MERGE, &scale).await;

@@ -80,6 +80,11 @@ fn judged(answer: &Answer) -> Value {
         let message = cause["message"].as_str().unwrap().lines().next().unwrap_or_default();
         let message = without_uids(message);
         let is_template = cause["field"].as_str().unwrap().starts_with("spec.template");
+        // All of the patched object, with its fields in an order of their own.
+        if cause["field"] == "patch" {
+            cause["message"] = message.rsplit_once("}\": ").unwrap_or_default().1.into();
+            continue;
+        }
         cause["message"] = match message.split_once(": {") {
             // All of the template in the form of Go's own structures.
             Some((kind, _)) if is_template && message.ends_with(IMMUTABLE) => {
@@ -91,7 +96,15 @@ fn judged(answer: &Answer) -> Value {
     let is_of_map = |cause: &Value| {
         let field = cause["field"].as_str().unwrap();
         let maps = [".nodeSelector", ".matchLabels", ".labels", ".annotations"];
-        ["resources", "overhead"].iter().any(|part| field.contains(part))
+        let amounts = [
+            "resources",
+            "overhead",
+            "status.allocat",
+            "status.capacity",
+            "status.hard",
+            "status.used",
+        ];
+        amounts.iter().any(|part| field.contains(part))
             || maps.iter().any(|map| field.ends_with(map))
     };
     let (mut of_maps, others): (Vec<_>, Vec<_>) = causes.into_iter().partition(is_of_map);
@@ -129,6 +142,17 @@ impl Tally {
             self.differences += &format!("{what}\n  theirs {real}\n  ours   {ours}\n");
         }
         if real[0] == 422 { self.refused += 1 } else { self.taken += 1 }
+    }
+
+    /// Compares what both tell in the status of the fields of `given`.
+    pub fn add_told(&mut self, what: &str, given: &Value, real: &Answer, ours: &Answer) {
+        let (real, ours) = (real.json(), ours.json());
+        for field in given.as_object().unwrap().keys() {
+            let (real, ours) = (&real["status"][field], &ours["status"][field]);
+            if real != ours {
+                self.differences += &format!("{what}\n  theirs {real}\n  ours   {ours}\n");
+            }
+        }
     }
 
     #[track_caller]

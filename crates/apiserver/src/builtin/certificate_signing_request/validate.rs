@@ -9,9 +9,7 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::{Pem, parse_x509_pem};
 use x509_parser::prelude::FromDer;
 
-use super::APPROVAL;
 use crate::builtin::fields::{items, str_of};
-use crate::strategy::{Operation, Write};
 
 /// Shortest life that a certificate may be asked for, in seconds.
 const LIFE_SECONDS_MIN: i64 = 600;
@@ -46,8 +44,8 @@ const USAGES: [&str; 23] = [
 /// Conditions that stay once they are there, and whether `/approval` (else `/status`) brings them.
 const LASTING: [(&str, bool); 3] = [("Approved", true), ("Denied", true), ("Failed", false)];
 
-/// All that is wrong.
-pub fn all(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+/// All that is wrong. `approves` is whether the write goes through `/approval`.
+pub fn all(approves: bool, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = match old {
         None => spec(&object["spec"]),
         Some(_) => Vec::new(),
@@ -61,7 +59,7 @@ pub fn all(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause>
         let after = count(conditions);
         let text = if after < before {
             format!("updates may not remove a condition of type \"{kind}\"")
-        } else if after > before && by_approval && write.operation != Operation::Part(APPROVAL) {
+        } else if after > before && by_approval && !approves {
             format!("updates may not add a condition of type \"{kind}\"")
         } else {
             continue;

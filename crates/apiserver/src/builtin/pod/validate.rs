@@ -12,6 +12,7 @@ mod probe;
 mod resource_claim;
 mod resources;
 mod security;
+mod status;
 mod volume;
 mod windows;
 
@@ -23,6 +24,8 @@ use serde_json::Value;
 
 pub use container::ephemeral_container;
 pub(super) use resources::requests_of_containers;
+pub use resources::{of_node, of_quota};
+pub use status::status;
 
 use super::super::fields::{items, str_of};
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{each, one_of};
 use crate::builtin::fields::{items, str_of};
+use crate::builtin::ip;
 
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const NAMESERVERS_MAX: usize = 3;
@@ -41,7 +42,7 @@ pub fn dns_config(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
         causes.push(Cause::invalid(&of_servers, &config["nameservers"], &text));
     }
     for (path, server) in each(&of_servers, &config["nameservers"]) {
-        super::name(&path, server, ip_problems, causes);
+        super::name(&path, server, ip::problems, causes);
     }
     searches(&format!("{field}.searches"), &config["searches"], causes);
     for (path, option) in each(&format!("{field}.options"), &config["options"]) {
@@ -92,25 +93,9 @@ fn search_problems(search: &str) -> Vec<String> {
     problems
 }
 
-fn ip_problems(text: &str) -> Vec<String> {
-    if text.parse::<std::net::IpAddr>().is_ok() {
-        return Vec::new();
-    }
-    // Some read such numbers as octal ones.
-    let parts: Vec<Option<u32>> = text.split('.').map(|part| part.parse().ok()).collect();
-    let is_padded =
-        parts.len() == 4 && parts.iter().all(|part| part.is_some_and(|part| part <= 255));
-    let text = if is_padded {
-        "must not have leading 0s"
-    } else {
-        "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-    };
-    vec![text.to_owned()]
-}
-
 pub fn host_aliases(field: &str, list: &Value, causes: &mut Vec<Cause>) {
     for (path, alias) in each(field, list) {
-        super::name(&format!("{path}.ip"), &alias["ip"], ip_problems, causes);
+        super::name(&format!("{path}.ip"), &alias["ip"], ip::problems, causes);
         for (path, host) in each(&format!("{path}.hostnames"), &alias["hostnames"]) {
             super::name(&path, host, names::dns1123_subdomain, causes);
         }

@@ -33,6 +33,37 @@ const STANDARD: [&str; 19] = [
     "count",
     "volumeattributesclass",
 ];
+/// That a quota may name, beside those of containers.
+const OF_QUOTAS: [&str; 16] = [
+    "configmaps",
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+    "requests.storage",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+];
+/// Counted piece by piece.
+const WHOLE: [&str; 9] = [
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+];
 const PAGES: &str = "hugepages-";
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 const RESIZE_POLICIES: [&str; 2] = ["NotRequired", "RestartContainer"];
@@ -84,6 +115,44 @@ fn container_name_problems(name: &str) -> Vec<String> {
         problems.push("doesn't follow extended resource name standard".to_owned());
     }
     problems
+}
+
+/// Amounts of what is counted piece by piece.
+fn is_whole(name: &str) -> bool {
+    WHOLE.contains(&name) || is_extended(name)
+}
+
+/// Amounts that a quota at `field` tells.
+pub fn of_quota(field: &str, amounts: &Value, causes: &mut Vec<Cause>) {
+    for (name, value) in entries(amounts) {
+        let path = format!("{field}[{name}]");
+        let mut problems = name_problems(name);
+        let is_known = |name: &str| is_of_containers(name) || OF_QUOTAS.contains(&name);
+        let requested = name.strip_prefix("requests.").unwrap_or(name);
+        if !name.contains('/') && !is_known(name) && !requested.starts_with(PAGES) {
+            problems.push("must be a standard resource for quota".to_owned());
+        }
+        causes
+            .extend(problems.iter().map(|why| Cause::invalid(&*path, &name.as_str().into(), why)));
+        counted(&path, name, value, causes);
+    }
+}
+
+/// Amounts that a node at `field` has.
+pub fn of_node(field: &str, amounts: &Value, causes: &mut Vec<Cause>) {
+    for (name, value) in entries(amounts) {
+        counted(&format!("{field}.{name}"), name, value, causes);
+    }
+}
+
+fn counted(path: &str, name: &str, value: &Value, causes: &mut Vec<Cause>) {
+    let Some(amount) = quantity(value) else { return };
+    if amount.is_negative() {
+        causes.push(Cause::invalid(path, value, PRESENT_MIN));
+    }
+    if is_whole(name) && amount.milli_value() % 1000 != 0 {
+        causes.push(Cause::invalid(path, value, "must be an integer"));
+    }
 }
 
 /// Amounts for a whole pod are of fewer kinds.
