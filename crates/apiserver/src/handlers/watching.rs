@@ -38,6 +38,8 @@ const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 pub const WATCH_END_SPREAD: Duration = Duration::from_secs(1);
 /// Frames put together into one chunk.
 const CHUNK_SIZE_MAX: usize = 64 * 1024;
+/// Frames of the present state that are encoded ahead.
+const STATE_AHEAD: usize = 4 * CHUNK_SIZE_MAX;
 
 /// The form of the objects in events.
 enum Form {
@@ -72,6 +74,9 @@ struct Watcher {
     ending: Option<watch::Receiver<bool>>,
     deadline: Instant,
     next_bookmark: Instant,
+    /// What there is from the start and is not encoded yet: many watches that begin at once would
+    /// else hold all of it many times.
+    state: VecDeque<Arc<Stored>>,
     /// Frames that wait to be sent.
     ready: VecDeque<Bytes>,
     ended: bool,
@@ -136,6 +141,7 @@ impl Watcher {
             cursor: 0,
             deadline,
             next_bookmark: next_bookmark(deadline),
+            state: VecDeque::new(),
             ready: VecDeque::new(),
             ended: false,
             registry: Arc::downgrade(registry),
@@ -180,17 +186,35 @@ impl Watcher {
             let matching = all.walk(&self.prefix, "").filter(|object| self.matches(object));
             (matching.cloned().collect(), all.newest())
         };
-        for object in registry.serve(&self.resource, objects).await? {
+        self.state = registry.serve(&self.resource, objects).await?.into();
+        self.cursor = complete.max(newest);
+        if self.state.is_empty() {
+            self.end_state();
+        }
+        Ok(())
+    }
+
+    /// Queues the next frames of the state, and its end.
+    fn take_state(&mut self) {
+        let mut size = 0;
+        while size < STATE_AHEAD
+            && let Some(object) = self.state.pop_front()
+        {
             let frame = self.frame(Change::Added, &object, None);
+            size += frame.len();
             self.sent.inc();
             self.ready.push_back(frame);
         }
-        self.cursor = complete.max(newest);
+        if self.state.is_empty() {
+            self.end_state();
+        }
+    }
+
+    fn end_state(&mut self) {
         if self.query.end_mark {
             let mark = self.bookmark(true);
             self.ready.push_back(mark);
         }
-        Ok(())
     }
 
     fn matches(&self, object: &Stored) -> bool {
@@ -304,6 +328,10 @@ impl Watcher {
         loop {
             if !self.ready.is_empty() {
                 return true;
+            }
+            if !self.state.is_empty() {
+                self.take_state();
+                continue;
             }
             if self.ended {
                 return false;
