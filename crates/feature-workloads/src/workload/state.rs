@@ -26,10 +26,16 @@ pub fn of(kind: Kind, stored: &Value, now: Timestamp) -> Summary {
     let Some((wanted, ready)) = counts else { return summary };
     let count =
         |key: &str| read_keys(stored, &["status", key]).and_then(Value::as_i64).unwrap_or(0);
-    if summary.transitioning == Transitioning::No && count(wanted) != count(ready) {
+    // What is counted is of the generation that its controller has seen.
+    let generation = read_keys(stored, &["metadata", "generation"]).and_then(Value::as_i64);
+    let behind = generation.is_some_and(|generation| count("observedGeneration") < generation);
+    if summary.transitioning == Transitioning::No && (behind || count(wanted) != count(ready)) {
         summary.state = "updating".to_owned();
         summary.transitioning = Transitioning::Yes;
-        summary.message = format!("{} of {} pods are ready", count(ready), count(wanted));
+        summary.message = match behind {
+            true => "its controller has not seen the last change yet".to_owned(),
+            false => format!("{} of {} pods are ready", count(ready), count(wanted)),
+        };
     }
     summary
 }

@@ -371,6 +371,11 @@ fn a_workload_is_active_when_its_pods_are_ready() {
     assert_eq!((summary.state.as_str(), summary.transitioning), ("updating", Transitioning::Yes));
     object["status"]["readyReplicas"] = 3.into();
     assert_eq!(state::of(Kind::Deployment, &object, now).state, "active");
+    object["metadata"]["generation"] = 2.into();
+    let unseen = state::of(Kind::Deployment, &object, now);
+    assert_eq!((unseen.state.as_str(), unseen.transitioning), ("updating", Transitioning::Yes));
+    object["status"]["observedGeneration"] = 2.into();
+    assert_eq!(state::of(Kind::Deployment, &object, now).state, "active");
     object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     assert_eq!(state::of(Kind::Deployment, &object, now).state, "removing");
 }
