@@ -53,6 +53,8 @@ impl FieldType {
             | Self::Enum
             | Self::Date
             | Self::DnsLabel
+            // Not by Rancher: there, no workload is found by its name.
+            | Self::DnsLabelRestricted
             | Self::Hostname
             | Self::Int
             | Self::Reference(_) => &["eq", "ne", "in", "notin"],
