@@ -190,6 +190,10 @@ pub const MANAGEMENT: Reasons = &[
         &["fleetWorkspace.name", "keyCloakOIDCConfig.name", "rancherUserNotification.name"],
     ),
     (
+        "fixed when it is made: later, clients that send back what they read have the resource's type there",
+        &["managementSecret.type"],
+    ),
+    (
         "fields of our own",
         &[
             "cluster.namespaceId",

@@ -88,6 +88,9 @@ async fn an_object_of_every_type_is_made_shown_changed_listed_and_removed() {
         let labels = json!({"labels": {"changed": "yes"}});
         let changed = rest.must(200, "PUT", &own, &labels).await;
         assert_eq!(changed["labels"]["changed"], "yes", "{}", table.id);
+        // As typed clients do, who hold all of it.
+        let whole = rest.must(200, "PUT", &format!("{own}?_replace=true"), &changed).await;
+        assert_eq!(whole["labels"]["changed"], "yes", "{}", table.id);
         let (status, answer) = rest.ask(Asker::Admin, "DELETE", &own, &Value::Null).await;
         assert!([200, 204].contains(&status), "{}: {answer}", table.id);
         count += 1;
