@@ -22,6 +22,8 @@ struct Step {
     /// Some other answer than a success.
     status: Option<u16>,
     shows: Vec<String>,
+    /// The length of a list.
+    finds: Option<usize>,
     /// The state that it is asked for again and again.
     until: Option<String>,
     remember: Option<String>,
@@ -95,6 +97,10 @@ impl Session {
             None => ensure!(answer.status.is_success(), "{}: {}", answer.status, answer.text()),
         }
         let shown = answer.json();
+        if let Some(length) = step.finds {
+            let found = shown["data"].as_array().map(Vec::len);
+            ensure!(found == Some(length), "{found:?} in place of {length}: {shown}");
+        }
         for field in &step.shows {
             ensure!(is_shown(&shown, field), "no '{field}': {shown}");
         }
@@ -127,6 +133,7 @@ fn steps(lines: &str) -> Result<Vec<Step>> {
             Some(("shows", fields)) => {
                 step.shows = fields.split(' ').map(str::to_owned).collect();
             }
+            Some(("finds", length)) => step.finds = Some(length.parse()?),
             Some(("until", state)) => step.until = Some(state.to_owned()),
             Some(("as", name)) => step.remember = Some(name.to_owned()),
             _ if line.trim().starts_with('{') => line.trim().clone_into(&mut step.body),

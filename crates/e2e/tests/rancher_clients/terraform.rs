@@ -19,6 +19,9 @@ pub fn run(server: &Server, client: &Client, joined: &str) -> Result<()> {
     let made =
         [terraform.project(joined).context("project")?, terraform.user(server).context("user")?];
     let [project, user] = &made;
+    let namespace = terraform.namespace(joined, project).context("namespace")?;
+    terraform.records(project, &namespace)?;
+    terraform.remove(&format!("/v3/clusters/{joined}/namespaces/{namespace}"))?;
     let bindings = [
         terraform
             .make("/v3/globalrolebindings", &json!({"globalRoleId": "user", "userId": user}))?,
@@ -173,6 +176,88 @@ impl Terraform<'_> {
         self.client.put(&format!("{own}?_replace=true"), &body)?.success()?;
         self.planned(&own, &body)?;
         Ok(id)
+    }
+
+    /// A namespace of a project, with quotas, moved to another project and back.
+    fn namespace(&self, cluster: &str, project: &str) -> Result<String> {
+        let collection = format!("/v3/clusters/{cluster}/namespaces");
+        let limits = json!({"limitsCpu": "20m", "requestsMemory": "1Mi"});
+        let mut body = json!({"name": "tf-namespace", "projectId": project,
+            "description": "by Terraform", "containerDefaultResourceLimit": limits,
+            "resourceQuota": {"limit": {"limitsCpu": "100m", "pods": "1"}}});
+        let id = self.make(&collection, &body)?;
+        let own = format!("{collection}/{id}");
+        self.state(&own, "active", &["activating", "active"])?;
+        let found = self.client.get(&format!("{collection}?name=tf-namespace"))?.success()?;
+        ensure!(found["data"].as_array().is_some_and(|data| data.len() == 1), "{found}");
+        let other = json!({"name": "tf-other", "clusterId": cluster});
+        let other = self.make("/v3/projects", &other)?;
+        for to in [other.as_str(), project] {
+            let namespace = self.client.get(&own)?.success()?;
+            text(&namespace["actions"], "move")?;
+            let moved = self.client.post(&format!("{own}?action=move"), &json!({"projectId": to}));
+            ensure!(moved?.status.is_success(), "the namespace is not moved to '{to}'");
+            ensure!(self.client.get(&own)?.success()?["projectId"] == to);
+        }
+        body["description"] = "changed".into();
+        body["resourceQuota"]["limit"]["pods"] = "2".into();
+        self.client.put(&own, &body)?.success()?;
+        self.planned(&own, &body)?;
+        self.remove(&format!("/v3/projects/{other}"))?;
+        Ok(id)
+    }
+
+    /// What is made, read, found by its name, changed and removed without more ado.
+    fn records(&self, project: &str, namespace: &str) -> Result<()> {
+        let within = format!("/v3/projects/{project}");
+        let data = json!({"address": "YQ=="});
+        let registries = json!({"registry.example": {"username": "u", "password": "p"}});
+        let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]);
+        let keys = json!({"accessKey": "a", "secretKey": "s"});
+        let records = [
+            (format!("{within}/secrets"), json!({"data": data})),
+            (
+                format!("{within}/namespacedsecrets"),
+                json!({"data": data, "namespaceId": namespace}),
+            ),
+            (format!("{within}/dockercredentials"), json!({"registries": registries})),
+            (
+                format!("{within}/namespaceddockercredentials"),
+                json!({"registries": registries, "namespaceId": namespace}),
+            ),
+            ("/v3/roletemplates".to_owned(), json!({"context": "cluster", "rules": rules})),
+            ("/v3/globalroles".to_owned(), json!({"rules": rules, "newUserDefault": false})),
+            ("/v3/settings".to_owned(), json!({"value": "by Terraform"})),
+            ("/v3/catalogs".to_owned(), json!({"url": "https://charts.example"})),
+            ("/v3/cloudcredentials".to_owned(), json!({"s3credentialConfig": keys})),
+        ];
+        for (collection, body) in records {
+            self.record(&collection, body).with_context(|| collection.clone())?;
+        }
+        Ok(())
+    }
+
+    fn record(&self, collection: &str, mut body: Value) -> Result<()> {
+        body["name"] = "tf-record".into();
+        let made = self.client.post(collection, &body)?.success()?;
+        let own = format!("{collection}/{}", text(&made, "id")?);
+        let mut asked = body.clone();
+        // Where there are secrets inside, the rest of it comes back.
+        for kept in ["registries", "s3credentialConfig"] {
+            let shown = asked.as_object_mut().and_then(|fields| fields.remove(kept));
+            ensure!(shown.is_none() || made[kept].is_object(), "no {kept}: {made}");
+        }
+        self.planned(&own, &asked)?;
+        let found = self.client.get(&format!("{collection}?name=tf-record"))?.success()?;
+        let ids: Vec<_> = found["data"].as_array().into_iter().flatten().collect();
+        ensure!(ids.len() == 1 && ids[0]["id"] == made["id"], "{found}");
+        let change = match collection.ends_with("settings") {
+            true => json!({"value": "changed"}),
+            false => json!({"description": "changed"}),
+        };
+        self.client.put(&own, &change)?.success()?;
+        self.planned(&own, &change)?;
+        self.remove(&own)
     }
 
     fn user(&self, server: &Server) -> Result<String> {
