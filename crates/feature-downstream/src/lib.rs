@@ -12,10 +12,12 @@
 //! | [`ingress`] | rules, whose services and certificates are named by their ids |
 //! | [`horizontal_pod_autoscaler`] | the workload by its id, metrics in one form |
 //! | [`secret`] | Secrets of one namespace and of whole projects, one type for each kind |
+//! | [`app`] | installed charts, of which there are none |
 //!
 //! Secrets of whole projects are the exception: they lie in the management API. Not here: workloads and pods;
 //! how Secrets of projects come into namespaces.
 
+pub mod app;
 pub mod horizontal_pod_autoscaler;
 pub mod host_path;
 pub mod ingress;
@@ -42,7 +44,8 @@ const CLUSTER_TYPES: [&str; 4] = [
 ];
 const CLUSTER_NESTED: &str = include_str!("../types/cluster/nested.txt");
 
-const PROJECT_TYPES: [&str; 18] = [
+const PROJECT_TYPES: [&str; 19] = [
+    include_str!("../types/project/app.txt"),
     include_str!("../types/project/basic_auth.txt"),
     include_str!("../types/project/certificate.txt"),
     include_str!("../types/project/config_map.txt"),
@@ -98,6 +101,9 @@ fn cluster_type(table: &Table, resource: KubeResource) -> Descriptor {
 
 fn project_type(table: &Table, resource: KubeResource) -> Descriptor {
     let descriptor = described(table, IN_PROJECT, PROJECT_NESTED);
+    if table.id == app::TYPE {
+        return descriptor.store(Arc::new(app::NoApps));
+    }
     if let Some(kind) = table.id.strip_prefix("namespaced") {
         return secret_type(descriptor, &lower_first(kind), ProjectStore::new(resource));
     }

@@ -369,3 +369,16 @@ async fn secrets_of_a_namespace_are_shown_by_their_kind_without_what_is_secret()
         kinds["data"].as_array().unwrap().iter().map(|s| s["kind"].clone()).collect();
     assert!(kinds.contains(&json!("sshAuth")) && kinds.contains(&json!("Opaque")), "{kinds:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_project_has_no_apps_and_none_can_be_made() {
+    let people = People::start().await;
+    let apps = format!("/v3/projects/{}/apps", people.project("one").await);
+    let list = people.must_as(OWNER, 200, "GET", &apps, &Value::Null).await;
+    assert_eq!((&list["type"], &list["data"]), (&json!("collection"), &json!([])));
+    people.must_as(OWNER, 404, "GET", &format!("{apps}/p-1:demo"), &Value::Null).await;
+    let app = json!({"name": "demo", "externalId": "catalog://?catalog=a&template=b&version=1"});
+    people.must_as(OWNER, 405, "POST", &apps, &app).await;
+    people.must_as(NOBODY, 403, "GET", &apps, &Value::Null).await;
+    people.must_as(NOBODY, 403, "GET", &format!("{apps}/p-1:demo"), &Value::Null).await;
+}
