@@ -88,6 +88,8 @@ fn what_changes_inside_a_cluster_and_a_project_is_told_as_a_get_shows_it() {
     };
     let pod = of_project.until(is_pod).unwrap();
     assert_eq!(pod["workloadId"], "deployment:front:web", "{pod}");
+    // What comes and goes before a socket gets to it is not told at all.
+    about(&mut all[1], "resource.change", "deployment:front:web");
 
     kubectl.succeed(&["delete", "configmap", "colours", "-n", "default"]).unwrap();
     kubectl.succeed(&["delete", "deployment", "web", "-n", "front"]).unwrap();
