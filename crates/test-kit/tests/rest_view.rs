@@ -305,6 +305,35 @@ async fn passwords_are_set_by_who_may_and_changed_by_who_knows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn people_read_their_own_user_and_no_other() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    let (ann, bob) = (rest.user(&admin, "ann").await, rest.user(&admin, "bob").await);
+    let as_ann = rest.token_of("ann", PASSWORD).await;
+
+    let own = format!("/v3/users/{ann}");
+    let shown = rest.get(&as_ann, &own).await;
+    assert_eq!((shown.status, shown.text("username").as_str()), (200, "ann"), "{}", shown.body);
+    assert_eq!((&shown.body["me"], &shown.body["password"]), (&json!(true), &Value::Null));
+    for list in ["/v3/users", "/v3/users?me=true"] {
+        assert_eq!(rest.get(&as_ann, list).await.ids(), [ann.as_str()], "{list}");
+    }
+    assert!(rest.get(&as_ann, "/v3/users?username=bob").await.ids().is_empty());
+    for other in [bob.as_str(), "u-none"] {
+        assert_eq!(rest.get(&as_ann, &format!("/v3/users/{other}")).await.status, 403, "{other}");
+    }
+    let change = json!({"name": "Somebody"});
+    assert!(matches!(rest.call(&as_ann, "PUT", &own, change).await.status, 403 | 404));
+    // Who has somebody's token sets no password without the old one.
+    let set = json!({"newPassword": "another good password"});
+    let path = format!("{own}?action=setpassword");
+    assert_eq!(rest.call(&as_ann, "POST", &path, set).await.status, 403);
+    assert_eq!(rest.login("ann", PASSWORD).await.status, 201);
+    assert_eq!(rest.get(&admin, "/v3/users?me=true").await.ids(), [rest.admin_id.as_str()]);
+    assert!(rest.get(&admin, "/v3/users").await.ids().contains(&bob));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn people_find_each_other_by_name_and_see_no_more_than_that() {
     let rest = Rest::start().await;
     let admin = rest.admin().await;

@@ -8,7 +8,7 @@ use feature_kit::table;
 use feature_kit::view::resource_of;
 use futures::future::BoxFuture;
 use identity::Secret;
-use rest_view::store::DeleteOptions;
+use rest_view::store::{DeleteOptions, Visible};
 use rest_view::{
     Action, ApiError, Context, Descriptor, Field, FieldType, Key, KubeStore, ListScope,
     Presentation, Resource, Store, StructType,
@@ -83,6 +83,16 @@ struct Users {
 }
 
 impl Users {
+    /// The caller's own user, which everybody reads without a right on users.
+    async fn own(&self, caller: &str) -> Option<Value> {
+        // Who comes with a certificate has a name that is no object's.
+        if caller.is_empty() || caller.contains(['/', '%', ':']) {
+            return None;
+        }
+        let user = self.directory.user(caller).await?;
+        serde_json::to_value(&*user).ok()
+    }
+
     /// The user first, with the caller's rights; then the password. Without its password the user
     /// does not stay.
     async fn make(&self, context: &Context<'_>, mut object: Value) -> Result<Value, ApiError> {
@@ -127,8 +137,26 @@ impl Store for Users {
     ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
         Box::pin(async move {
             let mut users = self.kube.list(context, scope).await?;
+            let caller = &context.caller.user_id;
+            if !users.iter().any(|user| user["metadata"]["name"] == caller.as_str()) {
+                users.extend(self.own(caller).await);
+            }
             users.retain(|user| self.is_listed(user));
             Ok(users)
+        })
+    }
+    fn get<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        key: &'a Key,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(async move {
+            match self.kube.get(context, key).await {
+                Err(error) if error.is_forbidden() && key.name == context.caller.user_id => {
+                    self.own(&key.name).await.ok_or(error)
+                }
+                other => other,
+            }
         })
     }
     fn create<'a>(
@@ -149,6 +177,21 @@ impl Store for Users {
             return Box::pin(async { Err(error) });
         }
         self.kube.delete(context, key, options)
+    }
+    fn visible<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        scope: &'a ListScope,
+    ) -> BoxFuture<'a, Result<Option<Vec<Visible>>, ApiError>> {
+        Box::pin(async move {
+            let Some(mut parts) = self.kube.visible(context, scope).await? else { return Ok(None) };
+            let name = context.caller.user_id.clone();
+            let own = Visible::Object(Key { namespace: String::new(), name });
+            if !parts.contains(&Visible::Everything) && !parts.contains(&own) {
+                parts.push(own);
+            }
+            Ok(Some(parts))
+        })
     }
     fn is_listed(&self, stored: &Value) -> bool {
         !is_system(stored)
