@@ -253,6 +253,10 @@ impl Stream {
         if self.chance(0.1) {
             self.spoil(&mut object);
         }
+        if kind.kind == "Thing" && object["kind"] == "Other" {
+            // Taken there as a status, on purpose not here.
+            object["kind"] = kind.kind.into();
+        }
         let body = self.text(&object);
         let status = if kind.kind == "Thing" && self.chance(0.2) { "/status" } else { "" };
         let path = format!("{path}{status}{}", self.write_options());
