@@ -155,7 +155,7 @@ fn controllers() -> Vec<Subject> {
 fn pods() -> Vec<Subject> {
     let pods = "/api/v1/namespaces/default/pods";
     let mut bound = pod_spec("Always");
-    bound["nodeName"] = "node-1".into();
+    bound["nodeName"] = "of-status-node".into();
     vec![
         subject("pod", pods, pod_spec("Always"), json!({})),
         subject("bound", pods, bound, json!({})),

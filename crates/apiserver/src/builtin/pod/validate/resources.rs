@@ -11,48 +11,17 @@ use super::{PRESENT_MIN, Pod, each, items, resource_claim};
 use crate::builtin::fields::str_of;
 
 const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// Known without a group, beside those of containers.
-const STANDARD: [&str; 19] = [
-    "configmaps",
+/// Amounts that a quota may name, beside those of containers.
+const OF_QUOTAS: [&str; 7] = [
     "limits.cpu",
     "limits.ephemeral-storage",
     "limits.memory",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
     "requests.cpu",
     "requests.ephemeral-storage",
     "requests.memory",
     "requests.storage",
-    "resourcequotas",
-    "secrets",
-    "services",
-    "services.loadbalancers",
-    "services.nodeports",
-    "storage",
-    "count",
-    "volumeattributesclass",
 ];
-/// That a quota may name, beside those of containers.
-const OF_QUOTAS: [&str; 16] = [
-    "configmaps",
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-    "requests.storage",
-    "resourcequotas",
-    "secrets",
-    "services",
-    "services.loadbalancers",
-    "services.nodeports",
-];
-/// Counted piece by piece.
+/// What a quota counts piece by piece.
 const WHOLE: [&str; 9] = [
     "configmaps",
     "persistentvolumeclaims",
@@ -64,6 +33,8 @@ const WHOLE: [&str; 9] = [
     "services.loadbalancers",
     "services.nodeports",
 ];
+/// Known without a group, and neither in containers nor in quotas.
+const ELSEWHERE: [&str; 3] = ["storage", "count", "volumeattributesclass"];
 const PAGES: &str = "hugepages-";
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 const RESIZE_POLICIES: [&str; 2] = ["NotRequired", "RestartContainer"];
@@ -82,6 +53,11 @@ fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
+fn is_of_quotas(name: &str) -> bool {
+    let requested = name.strip_prefix("requests.").unwrap_or(name);
+    is_of_containers(requested) || OF_QUOTAS.contains(&name) || WHOLE.contains(&name)
+}
+
 fn is_of_containers(name: &str) -> bool {
     OF_CONTAINERS.contains(&name) || name.starts_with(PAGES)
 }
@@ -97,10 +73,14 @@ fn is_extended(name: &str) -> bool {
         && names::qualified_name(&format!("requests.{name}")).is_empty()
 }
 
+fn is_standard(name: &str) -> bool {
+    is_of_quotas(name) || ELSEWHERE.contains(&name)
+}
+
 /// Problems of a name wherever resources have names.
 fn name_problems(name: &str) -> Vec<String> {
     let problems = names::qualified_name(name);
-    let known = name.contains('/') || is_of_containers(name) || STANDARD.contains(&name);
+    let known = name.contains('/') || is_standard(name);
     if problems.is_empty() && !known {
         return vec!["must be a standard resource type or fully qualified".to_owned()];
     }
@@ -127,9 +107,7 @@ pub fn of_quota(field: &str, amounts: &Value, causes: &mut Vec<Cause>) {
     for (name, value) in entries(amounts) {
         let path = format!("{field}[{name}]");
         let mut problems = name_problems(name);
-        let is_known = |name: &str| is_of_containers(name) || OF_QUOTAS.contains(&name);
-        let requested = name.strip_prefix("requests.").unwrap_or(name);
-        if !name.contains('/') && !is_known(name) && !requested.starts_with(PAGES) {
+        if !name.contains('/') && !is_of_quotas(name) {
             problems.push("must be a standard resource for quota".to_owned());
         }
         causes
