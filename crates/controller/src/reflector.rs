@@ -28,6 +28,8 @@ const RETRY_DELAY_MIN: Duration = Duration::from_millis(50);
 const UNSERVED_QUICK_MAX: u32 = 60;
 /// Longest wait between tries to watch.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(20);
+/// So many in a row, in some ten seconds, are told to who runs this.
+const FAILURES_TOLD: u32 = 8;
 
 /// What is watched and what is kept of it.
 pub trait Projection: Send + Sync + 'static {
@@ -312,6 +314,10 @@ async fn drive<P: Projection>(
                     unserved += 1;
                 } else {
                     failures += 1;
+                }
+                if failures == FAILURES_TOLD {
+                    let kind = P::Object::kind(&());
+                    tracing::warn!(%kind, %error, "a watch fails again and again: changes are not seen");
                 }
                 tokio::select! {
                     () = stop.cancelled() => return,

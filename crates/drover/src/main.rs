@@ -2,6 +2,7 @@
 
 mod up;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -108,10 +109,16 @@ fn runtime() -> tokio::runtime::Runtime {
         .expect("the system gives threads and an event queue")
 }
 
-/// Log lines go to standard error; `DROVER_LOG` chooses which.
+/// Log lines go to standard error, with colours where that is a terminal; `DROVER_LOG` chooses which.
 fn log(default: &str) {
-    let filter = EnvFilter::try_from_env("DROVER_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // Who watches tells itself when that goes wrong for long.
+    let default = || EnvFilter::new(format!("{default},kube_runtime=error"));
+    let filter = EnvFilter::try_from_env("DROVER_LOG").unwrap_or_else(|_| default());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
 }
 
 /// Fires at Ctrl-C and SIGTERM. Must be called inside the runtime or before it blocks.
