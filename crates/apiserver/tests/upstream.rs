@@ -22,6 +22,8 @@ mod pods;
 mod side;
 #[path = "upstream/sockets.rs"]
 mod sockets;
+#[path = "upstream/specs.rs"]
+mod specs;
 #[path = "upstream/statuses.rs"]
 mod statuses;
 #[path = "wait/wait.rs"]

@@ -2,6 +2,9 @@
 //! RuntimeClass. They are stored and shown; quotas are enforced by [`crate::quota`], limits by
 //! [`crate::admission`].
 
+mod budget;
+mod quota;
+
 use api_meta::object::ObjectExt;
 use api_meta::quantity::Quantity;
 use api_meta::status::Cause;
@@ -40,24 +43,7 @@ pub fn pod_disruption_budget() -> Kind {
                     }
                 }
             },
-            validate: |_, object, _| {
-                let spec = &object["spec"];
-                if spec["minAvailable"].is_null() || spec["maxUnavailable"].is_null() {
-                    return Vec::new();
-                }
-                let selector = match &spec["selector"] {
-                    Value::Null => "null",
-                    _ => "{}",
-                };
-                // Upstream shows its own struct here.
-                let message = format!(
-                    "Invalid value: {{\"MinAvailable\":{},\"Selector\":{selector},\
-                     \"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":null}}: minAvailable \
-                     and maxUnavailable cannot be both set",
-                    spec["minAvailable"], spec["maxUnavailable"]
-                );
-                vec![Cause::new("FieldValueInvalid", "spec", message)]
-            },
+            validate: |_, object, _| budget::validate(&object["spec"]),
             validate_status: |object, _| {
                 let status = &object["status"];
                 let mut causes = status::conditions("status.conditions", &status["conditions"]);
@@ -96,6 +82,9 @@ pub fn resource_quota() -> Kind {
                     ensure(object, "spec");
                     ensure(object, "status");
                 }
+            },
+            validate: |_, object, old| {
+                quota::validate(&object["spec"], old.map(|old| &old["spec"]))
             },
             validate_status: |object, _| {
                 let mut causes = Vec::new();

@@ -53,7 +53,8 @@ fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-fn is_of_quotas(name: &str) -> bool {
+/// Whether a quota may name it, without a group.
+pub fn is_of_quotas(name: &str) -> bool {
     let requested = name.strip_prefix("requests.").unwrap_or(name);
     is_of_containers(requested) || OF_QUOTAS.contains(&name) || WHOLE.contains(&name)
 }
