@@ -42,9 +42,10 @@ fn terminated(name: &str, exit_code: i64) -> Value {
     })
 }
 
+/// Of which there are none, so that the controllers count none.
 fn workload() -> Value {
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": pod_spec("Always")});
-    json!({"selector": {"matchLabels": {"a": "b"}}, "template": template})
+    json!({"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template})
 }
 
 fn job(name: &'static str, spec: Value, status: Value) -> Subject {
@@ -93,6 +94,8 @@ fn jobs() -> Vec<Subject> {
 }
 
 fn controllers() -> Vec<Subject> {
+    let mut everywhere = workload();
+    everywhere.as_object_mut().unwrap().remove("replicas");
     let mut controller = workload();
     controller["selector"] = json!({"a": "b"});
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"});
@@ -112,20 +115,20 @@ fn controllers() -> Vec<Subject> {
         subject(
             "daemon-set",
             "/apis/apps/v1/namespaces/default/daemonsets",
-            workload(),
+            everywhere,
             json!({"collisionCount": 2}),
         ),
         subject(
             "stateful-set",
             "/apis/apps/v1/namespaces/default/statefulsets",
             workload(),
-            json!({"replicas": 0, "collisionCount": 2}),
+            json!({"collisionCount": 2}),
         ),
         subject(
             "controller",
             "/api/v1/namespaces/default/replicationcontrollers",
             controller,
-            json!({"replicas": 0}),
+            json!({}),
         ),
         subject(
             "budget",
