@@ -39,7 +39,7 @@ pub fn status(object: &Value, old: &Value) -> Vec<Cause> {
         restarts(list, containers, spec, (&new[list], &before[list]), &mut causes);
     }
     claims(&new["resourceClaimStatuses"], spec, &mut causes);
-    pod_addresses(new, before, &mut causes);
+    addresses("podIPs", new, before, &mut causes);
     host_addresses(new, before, &mut causes);
     for (list, _) in CONTAINERS {
         users(list, &new[list], spec, &mut causes);
@@ -157,10 +157,6 @@ fn claims(list: &Value, spec: &Value, causes: &mut Vec<Cause>) {
             name(&format!("{path}.resourceClaimName"), made, names::dns1123_subdomain, causes);
         }
     }
-}
-
-fn pod_addresses(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
-    addresses("podIPs", new, old, causes);
 }
 
 fn host_addresses(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
