@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::cells::{self, UNKNOWN, UNSET, number};
 use super::fields::{ensure, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
-use super::normal::quantity_problem;
+use super::normal::quantity_problem_of_both;
 use super::status;
 
 pub fn horizontal_pod_autoscaler() -> Kind {
@@ -29,10 +29,7 @@ pub fn horizontal_pod_autoscaler() -> Kind {
             validate_status: |object, _| {
                 status::counts(&object["status"], &["currentReplicas", "desiredReplicas"])
             },
-            decode_problem: |object| {
-                let status = || quantity_problem(&object["status"]);
-                quantity_problem(&object["spec"]).or_else(status)
-            },
+            decode_problem: quantity_problem_of_both,
             cells: row,
             ..Hooks::default()
         },

@@ -320,8 +320,13 @@ impl KindStrategy {
 
 impl Strategy for KindStrategy {
     fn default(&self, object: &mut Value) {
-        self.text_maps.iter().for_each(|field| normal::keep_text_map(object.get_mut(*field)));
-        normal::normalize(object, self.opaque);
+        if let Some(object) = fields::map(object) {
+            for field in self.text_maps {
+                object.retain(|name, value| name != field || !value.is_null());
+                fields::texts(object, field);
+            }
+        }
+        normal::normalize(object, &[self.opaque, self.text_maps].concat());
         if let Some(status) = fields::map(object).and_then(|object| fields::child(object, "status"))
         {
             status::default_conditions(status, &["lastTransitionTime"]);

@@ -12,11 +12,13 @@ use super::fields::Object;
 /// Maps from text to text.
 const TEXT_MAPS: &[&str] = &[
     "annotations",
+    "attachmentMetadata",
     "binaryData",
     "data",
     "labels",
     "matchLabels",
     "nodeSelector",
+    "options",
     "stringData",
     "volumeAttributes",
 ];
@@ -168,13 +170,6 @@ fn keep(field: &str, value: &mut Value) -> bool {
     }
 }
 
-/// The nulls of a map from text to text, which normalisation would leave out. Nothing in any other value.
-pub fn keep_text_map(value: Option<&mut Value>) {
-    if let Some(Value::Object(map)) = value {
-        fill_texts(map);
-    }
-}
-
 /// In a map from text to text, null is the empty text.
 fn fill_texts(map: &mut Object) {
     for value in map.values_mut().filter(|value| value.is_null()) {
@@ -186,6 +181,11 @@ fn canonicalize(text: &mut String) {
     if let Ok(quantity) = text.parse::<quantity::Quantity>() {
         *text = quantity.to_string();
     }
+}
+
+/// As [`quantity_problem`], of the spec and then of the status.
+pub fn quantity_problem_of_both(object: &Value) -> Option<String> {
+    ["spec", "status"].iter().find_map(|part| quantity_problem(&object[part]))
 }
 
 /// The complaint about the first quantity below `value` that is none.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::fields::{Object, child, each, ensure, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME, Part};
-use super::normal::quantity_problem;
+use super::normal::quantity_problem_of_both;
 use super::old_annotations;
 use crate::registry::Registry;
 use crate::resource::{Endpoint, Resource, Subresource, SubresourceHandler};
@@ -70,10 +70,7 @@ pub fn kind() -> Kind {
             prepare,
             validate: validate_pod,
             validate_status: validate::status,
-            decode_problem: |object| {
-                let status = || quantity_problem(&object["status"]);
-                quantity_problem(&object["spec"]).or_else(status)
-            },
+            decode_problem: quantity_problem_of_both,
             warnings: old_annotations::of_pod,
             cells: cells::row,
             grace_seconds,

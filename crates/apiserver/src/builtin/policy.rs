@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::cells::{self, number};
 use super::fields::{Object, each, ensure, items, map, preset, str_of, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
-use super::normal::quantity_problem;
+use super::normal::{quantity_problem, quantity_problem_of_both};
 use super::{pod, status};
 
 const SYSTEM_PREFIX: &str = "system-";
@@ -94,10 +94,7 @@ pub fn resource_quota() -> Kind {
                 }
                 causes
             },
-            decode_problem: |object| {
-                let status = || quantity_problem(&object["status"]);
-                quantity_problem(&object["spec"]).or_else(status)
-            },
+            decode_problem: quantity_problem_of_both,
             cells: |object, now| {
                 let status = &object["status"];
                 let listed = |limits: bool| {

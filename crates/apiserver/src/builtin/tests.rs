@@ -204,6 +204,17 @@ fn defaulting_twice_changes_nothing() {
 }
 
 #[test]
+fn texts_of_drivers_stay_as_they_are() {
+    let parameters = json!({"fsType": "", "startTime": "2026-01-01T02:00:00+02:00", "a": null});
+    let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": {"name": "a"}, "provisioner": "p", "parameters": parameters});
+    let (mut created, causes) = create(&resource_of_kind(&class), &class);
+    assert!(causes.is_empty(), "{causes:?}");
+    let kept = json!({"fsType": "", "startTime": "2026-01-01T02:00:00+02:00", "a": ""});
+    assert_eq!(created["parameters"].take(), kept);
+}
+
+#[test]
 fn an_invalid_object_is_refused_for_upstreams_reasons() {
     let cases: Vec<Value> =
         serde_json::from_str(include_str!("tests/invalid.json")).expect("recorded JSON");

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::cells::{self, UNSET};
 use super::fields::{Object, child, ensure, items, map, preset, str_of, texts};
 use super::kind::{AGE, Hooks, Kind, NAME};
-use super::normal::quantity_problem;
-use super::{old_annotations, status};
+use super::normal::{quantity_problem, quantity_problem_of_both};
+use super::{old_annotations, pod, status};
 use crate::strategy::{Operation, Write};
 
 /// How far the growth of a claim may be.
@@ -171,10 +171,7 @@ pub fn persistent_volume_claim() -> Kind {
             validate: |_, object, old| validate_claim(object, old),
             validate_status: |object, _| validate_claim_status(&object["status"]),
             warnings: old_annotations::of_claim,
-            decode_problem: |object| {
-                let status = || quantity_problem(&object["status"]);
-                quantity_problem(&object["spec"]).or_else(status)
-            },
+            decode_problem: quantity_problem_of_both,
             cells: claim_row,
             ..Hooks::default()
         },
@@ -225,8 +222,7 @@ fn validate_claim_status(status: &Value) -> Vec<Cause> {
 fn resizable(field: &str, name: &str) -> Vec<Cause> {
     let given = Value::from(name);
     let problems = names::qualified_name(name);
-    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
-    if problems.is_empty() && is_native && name != "storage" {
+    if problems.is_empty() && pod::validate::is_native(name) && name != "storage" {
         return vec![Cause::not_supported(field, &given, &["storage"])];
     }
     problems.iter().map(|problem| Cause::invalid(field, &given, problem)).collect()

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::builtin::fields::{Object, child, each, ensure, items, map, preset, text};
+use crate::builtin::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
 use crate::builtin::status::default_conditions;
 
 const CONTAINERS: [&str; 3] =
@@ -15,15 +15,11 @@ pub fn default(status: &mut Object) {
     }
     // Older readers know but one address; it is the first of all.
     let address = text(status, "podIP").to_owned();
-    let first = status.get("podIPs").map(|list| list[0]["ip"].clone());
-    match first {
-        _ if !address.is_empty() && first != Some(address.as_str().into()) => {
-            status.insert("podIPs".to_owned(), json!([{"ip": address}]));
-        }
-        Some(first) if address.is_empty() => {
-            status.insert("podIP".to_owned(), first);
-        }
-        _ => {}
+    let first = status.get("podIPs").map_or("", |list| str_of(&list[0]["ip"])).to_owned();
+    if !address.is_empty() && first != address {
+        status.insert("podIPs".to_owned(), json!([{"ip": address}]));
+    } else if !first.is_empty() {
+        status.insert("podIP".to_owned(), first.into());
     }
 }
 

@@ -49,7 +49,7 @@ fn entries(amounts: &Value) -> impl Iterator<Item = (&String, &Value)> {
 }
 
 /// Resources that all nodes know, in contrast to those that a cluster is extended by.
-fn is_native(name: &str) -> bool {
+pub fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
