@@ -1,7 +1,7 @@
 //! The named limits: history, file size, watch queues, space.
 
 use super::*;
-use crate::{RangeRequest, Revision};
+use crate::{KeyValue, RangeRequest, Revision};
 
 async fn wait_until_compacted_to(storage: &EmbeddedStorage, revision: Revision) {
     wait_for("history should be compacted", async || {
@@ -168,21 +168,44 @@ async fn compaction_overtakes_a_watch_that_reads_history_slowly() {
     );
 }
 
-#[tokio::test]
-async fn a_full_file_refuses_writes_serves_reads_and_recovers() {
-    let dir = dir();
+/// A file of 2 MiB.
+fn open_small(dir: &TempDir) -> Arc<EmbeddedStorage> {
     let config = EmbeddedConfig { file_size_max: Some(2 << 20), ..config() };
-    let storage = EmbeddedStorage::open(dir.path(), config).unwrap();
-    let value = Bytes::from(vec![7; 64 << 10]);
+    EmbeddedStorage::open(dir.path(), config).unwrap()
+}
+
+/// Writes until the file is full. Answers what was made, and how the last write was refused.
+async fn fill(storage: &EmbeddedStorage, value: &Bytes) -> (Vec<KeyValue>, StorageError) {
     let mut made = Vec::new();
-    let full = loop {
+    loop {
         let key = format!("/fill/{:03}", made.len());
         match storage.put(&key, value.clone(), Expect::Absent, None).await {
             Ok(state) => made.push(state),
-            Err(error) => break error,
+            Err(error) => return (made, error),
         }
         assert!(made.len() < 32, "the file grew beyond its limit");
-    };
+    }
+}
+
+#[tokio::test]
+async fn a_full_file_takes_deletions_while_a_reader_holds_its_log() {
+    let dir = dir();
+    let storage = open_small(&dir);
+    let (made, full) = fill(&storage, &Bytes::from(vec![7; 64 << 10])).await;
+    assert!(matches!(full, StorageError::Full { .. }), "{full:?}");
+    let reader = rusqlite::Connection::open(dir.path().join("storage.db")).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM live").unwrap();
+    for state in &made[..4] {
+        storage.delete(&state.key, state.mod_revision).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_full_file_refuses_writes_serves_reads_and_recovers() {
+    let dir = dir();
+    let storage = open_small(&dir);
+    let value = Bytes::from(vec![7; 64 << 10]);
+    let (mut made, full) = fill(&storage, &value).await;
     assert!(matches!(full, StorageError::Full { .. }), "{full:?}");
     assert_eq!(storage.revision().await.unwrap(), made.len() as u64, "nothing was written");
     let listed = storage.range(RangeRequest::prefix("/fill/")).await.unwrap().items;

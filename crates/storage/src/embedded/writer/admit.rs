@@ -15,11 +15,17 @@ impl Writer {
         if !self.starved && (load.writes == 0 || self.missing(load, false) == 0) {
             return true;
         }
-        let moved = checkpoint::start_over(&self.connection).unwrap_or_else(|error| {
-            tracing::debug!(%error, "storage log could not be moved for want of room");
-            false
-        });
-        self.starved &= !moved;
+        let started_over = checkpoint::start_over(&self.connection);
+        let moved = matches!(started_over, Ok(true));
+        self.starved &= match started_over {
+            Ok(true) => false,
+            // A reader or the checkpoint thread was in the way, which is no want of room.
+            Ok(false) => self.missing(Load::default(), false) > 0,
+            Err(error) => {
+                tracing::debug!(%error, "storage log could not be moved for want of room");
+                true
+            }
+        };
         let refused: Vec<_> = if self.starved {
             std::mem::take(writes)
         } else {
