@@ -19,7 +19,7 @@ use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 
-use super::wait::pause;
+use super::wait::{look_again, pause};
 
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// Token, name, UID, groups.
@@ -142,7 +142,7 @@ impl World {
         answer.json()
     }
 
-    /// Lets a user do everything.
+    /// Lets a user do everything, and waits until the authorizer knows.
     pub async fn allow(&self, user: &str) {
         let group = "rbac.authorization.k8s.io";
         let binding = json!({
@@ -151,5 +151,12 @@ impl World {
             "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
         });
         self.create(&format!("/apis/{group}/v1/clusterrolebindings"), &binding).await;
+        let question = json!({"spec": {
+            "user": user, "resourceAttributes": {"verb": "*", "group": "*", "resource": "*"},
+        }});
+        let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        while self.create(reviews, &question).await["status"]["allowed"] != true {
+            look_again().await;
+        }
     }
 }
