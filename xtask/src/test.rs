@@ -195,6 +195,9 @@ fn report(finished: &[Finished], total: Duration) -> Result<()> {
     for (name, seconds) in sum.slowest(SLOWEST_SHOWN) {
         println!("  {seconds:>7.2} s  {name}");
     }
+    for failed in &sum.failures {
+        println!("test {failed} ... FAILED");
+    }
     for broken in &sum.broken {
         println!("broken: {broken}");
     }

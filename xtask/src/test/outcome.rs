@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::process;
 
 static TEST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^test (.+) \.\.\. ok <([0-9.]+)s>"));
+static FAILED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^test (.+) \.\.\. FAILED"));
 static RESULT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored;"));
 
@@ -23,6 +24,8 @@ pub struct Outcome {
     pub passed: usize,
     failed: usize,
     pub ignored: usize,
+    /// Names of failed tests.
+    pub failures: Vec<String>,
     /// Programs that broke off, each with the reason.
     pub broken: Vec<String>,
     times: Vec<(String, f64)>,
@@ -38,6 +41,7 @@ impl Outcome {
         self.passed += other.passed;
         self.failed += other.failed;
         self.ignored += other.ignored;
+        self.failures.extend(other.failures.iter().cloned());
         self.broken.extend(other.broken.iter().cloned());
         self.times.extend(other.times.iter().cloned());
     }
@@ -66,6 +70,9 @@ impl Reader {
         if let Some(test) = TEST.captures(line) {
             let seconds = test[2].parse().unwrap_or(0.0);
             self.outcome.times.push((format!("{} {}", self.package, &test[1]), seconds));
+        }
+        if let Some(test) = FAILED.captures(line) {
+            self.outcome.failures.push(format!("{} {}", self.package, &test[1]));
         }
         if let Some(result) = RESULT.captures(line) {
             let number = |index: usize| result[index].parse::<usize>().unwrap_or(0);
@@ -136,7 +143,10 @@ pub fn of_vitest(suite: &str, report: &str, status: ExitStatus, over: Option<Dur
         for test in &file.assertion_results {
             match test.status.as_str() {
                 "passed" => outcome.passed += 1,
-                "failed" => outcome.failed += 1,
+                "failed" => {
+                    outcome.failed += 1;
+                    outcome.failures.push(format!("ui {}", test.full_name));
+                }
                 _ => outcome.ignored += 1,
             }
             let seconds = test.duration.unwrap_or_default() / 1000.0;

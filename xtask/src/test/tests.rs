@@ -36,6 +36,7 @@ fn passed_and_failed_tests_are_counted_with_their_times() {
         None,
     );
     assert_eq!((outcome.passed, outcome.failed()), (2, 1));
+    assert_eq!(outcome.failures, ["storage a::wrong"]);
     assert_eq!(outcome.slowest(1), [("storage a::slow".to_owned(), 2.5)]);
     assert!(outcome.broken.is_empty());
 }
@@ -77,6 +78,7 @@ fn tests_of_the_interface_are_counted_with_their_times() {
         {"fullName": "three", "status": "skipped"}]}]}"#;
     let outcome = vitest(report, 1);
     assert_eq!((outcome.passed, outcome.failed(), outcome.ignored), (1, 1, 1));
+    assert_eq!(outcome.failures, ["ui two"]);
     assert_eq!(outcome.slowest(1), [("ui one".to_owned(), 1.5)]);
 }
 
