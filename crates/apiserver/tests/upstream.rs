@@ -26,6 +26,8 @@ mod sockets;
 mod specs;
 #[path = "upstream/statuses.rs"]
 mod statuses;
+#[path = "upstream/tally.rs"]
+mod tally;
 #[path = "wait/wait.rs"]
 mod wait;
 #[path = "upstream/world.rs"]

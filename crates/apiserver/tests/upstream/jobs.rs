@@ -3,8 +3,9 @@
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
-use super::pods::{AT_ONCE, Tally, merge};
+use super::pods::merge;
 use super::side::Side;
+use super::tally::{AT_ONCE, Tally};
 use super::world::run;
 
 /// A line says what its JSON is a part of: the spec of a Job, of a CronJob, or of the Job in one, in

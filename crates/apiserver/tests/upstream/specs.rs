@@ -1,58 +1,112 @@
-//! What the specs of quotas and of disruption budgets may say, and what of them an update may change.
+//! What the specs of kinds other than pods and workloads may say, and what of them an update may change.
 
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
-use super::pods::{AT_ONCE, Tally};
-use super::side::Side;
+use super::side::{Answer, Side};
+use super::tally::{AT_ONCE, Tally};
 use super::world::run;
 
-/// A line says what its JSON is: the spec of a new quota or budget, or what is merged into that of the
-/// quota that is there.
-const CASES: &str = include_str!("specs.txt");
-const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
-const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
-/// A quota with a scope.
-const SCOPED: &str = "of-spec-scoped";
-
-/// What a line is about, and its JSON.
-fn cases() -> impl Iterator<Item = (&'static str, Value)> {
-    let lines = CASES.lines().filter(|line| !line.starts_with('#'));
-    lines.map(|line| {
-        let (about, spec) = line.split_once(' ').unwrap();
-        (about, serde_json::from_str(spec).unwrap_or_else(|error| panic!("{line}: {error}")))
-    })
+/// What is judged together, and the lines that say it: `new KIND JSON` is a new object of the kind,
+/// `change NAME JSON` is merged into the object of this name.
+struct Area {
+    kinds: &'static [Kind],
+    cases: &'static str,
 }
 
-async fn ask(side: &Side, about: &str, spec: &Value) -> super::side::Answer {
-    if about == "scoped" {
-        let path = format!("{QUOTAS}/{SCOPED}?dryRun=All");
-        return side.patch(&path, "merge-patch+json", json!({"spec": spec}).to_string()).await;
+struct Kind {
+    name: &'static str,
+    path: &'static str,
+    /// What a line's JSON is: the field of this name, or all of the object.
+    part: Option<&'static str>,
+}
+
+const POLICY: Area = Area {
+    kinds: &[
+        Kind {
+            name: "quota",
+            path: "/api/v1/namespaces/default/resourcequotas",
+            part: Some("spec"),
+        },
+        Kind {
+            name: "budget",
+            path: "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            part: Some("spec"),
+        },
+    ],
+    cases: include_str!("specs/policy.txt"),
+};
+
+/// An object that is there before it is changed.
+struct Kept {
+    kind: &'static str,
+    object: Value,
+}
+
+impl Area {
+    fn kind(&self, name: &str) -> &Kind {
+        self.kinds.iter().find(|kind| kind.name == name).unwrap_or_else(|| panic!("{name}"))
     }
-    let folder = if about == "quota" { QUOTAS } else { BUDGETS };
-    let object = json!({"metadata": {"name": "of-spec"}, "spec": spec});
-    side.post(&format!("{folder}?dryRun=All"), &object).await
+
+    /// Sends all lines to both servers, which keep `kept`, and compares what they say. At least so
+    /// many lines are `refused` and `taken`.
+    #[track_caller]
+    fn judge(&self, kept: &[Kept], refused: usize, taken: usize) {
+        run(async |world| {
+            for Kept { kind, object } in kept {
+                for side in world.sides() {
+                    side.post(self.kind(kind).path, object).await.success();
+                }
+            }
+            let lines = self.cases.lines().filter(|line| !line.starts_with('#'));
+            let both = async |line: &'static str| {
+                let (real, ours) = tokio::join!(
+                    self.ask(&world.real, kept, line),
+                    self.ask(&world.ours, kept, line)
+                );
+                (line, real, ours)
+            };
+            let mut tally = Tally::default();
+            let mut answers = stream::iter(lines).map(both).buffered(AT_ONCE);
+            while let Some((line, real, ours)) = answers.next().await {
+                tally.add(line, &real, &ours);
+            }
+            tally.check(refused, taken);
+        });
+    }
+
+    async fn ask(&self, side: &Side, kept: &[Kept], line: &str) -> Answer {
+        let mut words = line.splitn(3, ' ');
+        let (verb, name, text) =
+            (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+        let given = serde_json::from_str(text).unwrap_or_else(|error| panic!("{line}: {error}"));
+        if verb == "new" {
+            let kind = self.kind(name);
+            let mut object = kind.object(given);
+            object["metadata"]["name"] = "of-spec".into();
+            return side.post(&format!("{}?dryRun=All", kind.path), &object).await;
+        }
+        assert_eq!(verb, "change", "{line}");
+        let it = kept.iter().find(|kept| kept.object["metadata"]["name"] == name);
+        let kind = self.kind(it.unwrap_or_else(|| panic!("{line}")).kind);
+        let path = format!("{}/{name}?dryRun=All", kind.path);
+        side.patch(&path, "merge-patch+json", kind.object(given).to_string()).await
+    }
+}
+
+impl Kind {
+    fn object(&self, given: Value) -> Value {
+        match self.part {
+            Some(part) => json!({part: given}),
+            None => given,
+        }
+    }
 }
 
 #[test]
 fn quotas_and_budgets_are_judged_as_kube_apiserver_judges_them() {
-    run(async |world| {
-        // No pod is so many seconds from its end: it limits nobody.
-        let spec = json!({"hard": {"pods": "1000"}, "scopes": ["Terminating"]});
-        let quota = json!({"metadata": {"name": SCOPED}, "spec": spec});
-        for side in world.sides() {
-            side.post(QUOTAS, &quota).await.success();
-        }
-        let mut tally = Tally::default();
-        let both = async |(about, spec): (&'static str, Value)| {
-            let (real, ours) =
-                tokio::join!(ask(&world.real, about, &spec), ask(&world.ours, about, &spec));
-            (format!("{about} {spec}"), real, ours)
-        };
-        let mut answers = stream::iter(cases()).map(both).buffered(AT_ONCE);
-        while let Some((line, real, ours)) = answers.next().await {
-            tally.add(&line, &real, &ours);
-        }
-        tally.check(25, 10);
-    });
+    // No pod is so many seconds from its end: it limits nobody.
+    let spec = json!({"hard": {"pods": "1000"}, "scopes": ["Terminating"]});
+    let scoped = json!({"metadata": {"name": "of-spec-scoped"}, "spec": spec});
+    POLICY.judge(&[Kept { kind: "quota", object: scoped }], 25, 10);
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::pods::Tally;
 use super::side::Side;
+use super::tally::Tally;
 use super::world::run;
 
 /// A line names the object whose status is changed, and what is merged into it.
