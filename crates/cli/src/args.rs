@@ -21,6 +21,8 @@ pub use login::{ContextCommand, LoginArgs};
 pub use project::{Member, NamespaceCommand, ProjectArg, ProjectCommand};
 pub use resource::{ApplyArgs, InspectArgs, PsArgs, WaitCommandArgs};
 
+use crate::completion;
+
 /// The commands; the binary flattens them into its own.
 #[derive(Clone, Debug, Subcommand)]
 pub enum CliArgs {
@@ -94,7 +96,7 @@ pub enum Format {
 #[derive(Args, Clone, Debug, Default)]
 pub struct ServerArgs {
     /// Login to use, by its name or the URL of its server [default: the current one]
-    #[arg(long, env = "DROVER_SERVER", value_name = "NAME|URL")]
+    #[arg(long, env = "DROVER_SERVER", value_name = "NAME|URL", add = completion::logins())]
     pub server: Option<String>,
 }
 
@@ -118,7 +120,7 @@ pub struct OutputArgs {
 #[derive(Args, Clone, Debug, Default)]
 pub struct ClusterArg {
     /// Name or id of the cluster [default: the context's]
-    #[arg(long, env = "DROVER_CLUSTER", value_name = "CLUSTER")]
+    #[arg(long, env = "DROVER_CLUSTER", value_name = "CLUSTER", add = completion::clusters())]
     pub cluster: Option<String>,
 }
 

@@ -6,10 +6,10 @@ pub(crate) mod context;
 mod credential;
 mod import;
 mod inspect;
-mod kubectl;
+pub(crate) mod kubectl;
 mod login;
-mod namespace;
-mod place;
+pub(crate) mod namespace;
+pub(crate) mod place;
 pub(crate) mod project;
 mod ps;
 mod remove;
@@ -21,11 +21,15 @@ pub(crate) mod wait;
 
 use std::process::ExitCode;
 
-use crate::args::{CliArgs, ClusterCommand, Shell};
+use crate::args::{CliArgs, ClusterCommand};
+use crate::completion;
 use crate::error::CliError;
 use crate::output;
 
-pub async fn run(args: CliArgs, program: clap::Command) -> Result<ExitCode, CliError> {
+/// What people type for this program.
+const PROGRAM: &str = "drover";
+
+pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {
     match args {
         CliArgs::Login(args) => login::login(args).await?,
         CliArgs::Logout(server) => login::logout(server.name()).await?,
@@ -43,7 +47,7 @@ pub async fn run(args: CliArgs, program: clap::Command) -> Result<ExitCode, CliE
         CliArgs::Apply(args) => apply::run(args).await?,
         CliArgs::Wait(args) => wait::run(args).await?,
         CliArgs::Credential(args) => credential::run(args).await?,
-        CliArgs::Completion { shell } => completion(shell, program)?,
+        CliArgs::Completion { shell } => output::write(&completion::script(shell, PROGRAM)?)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -62,17 +66,4 @@ async fn cluster_command(command: ClusterCommand) -> Result<ExitCode, CliError> 
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn completion(shell: Shell, mut program: clap::Command) -> Result<(), CliError> {
-    use clap_complete::Shell as Target;
-    let target = match shell {
-        Shell::Bash => Target::Bash,
-        Shell::Zsh => Target::Zsh,
-        Shell::Fish => Target::Fish,
-    };
-    let name = program.get_name().to_owned();
-    let mut script = Vec::new();
-    clap_complete::generate(target, &mut program, name, &mut script);
-    output::write(&String::from_utf8_lossy(&script))
 }

@@ -14,6 +14,7 @@ mod apply;
 pub mod args;
 mod checklist;
 mod commands;
+mod completion;
 mod config;
 pub mod error;
 mod http;
@@ -24,15 +25,15 @@ mod types;
 use std::process::ExitCode;
 
 pub use args::CliArgs;
+pub use completion::answer_shell;
 pub use error::{CliError, Failure};
 
 /// Runs one command to its end and reports a failure on stderr.
 ///
-/// `program` is the whole program's command line, for shell completion. A process-wide TLS provider
-/// must be installed already. Exit codes: 0 for success, the code of [`Failure`], or for `kubectl`
+/// A process-wide TLS provider must be installed already. Exit codes: 0 for success, the code of [`Failure`], or for `kubectl`
 /// the code of the program that ran.
-pub async fn run(args: CliArgs, program: clap::Command) -> ExitCode {
-    match commands::run(args, program).await {
+pub async fn run(args: CliArgs) -> ExitCode {
+    match commands::run(args).await {
         Ok(code) => code,
         Err(error) => {
             tell!("error: {}", error.message);

@@ -49,6 +49,7 @@ fn main() -> ExitCode {
     rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .expect("nothing installed a TLS provider before main");
+    cli::answer_shell(Drover::command);
     let command = Drover::parse().command;
     if !matches!(command, Command::Cli(_)) {
         // Huge pages round every kept piece up to 2 MiB. Where they cannot be turned off, they stay.
@@ -76,7 +77,7 @@ fn main() -> ExitCode {
         Command::Cli(args) => {
             // The commands say themselves what failed, and what to do.
             log("warn,kube_client=off");
-            return runtime().block_on(cli::run(*args, Drover::command()));
+            return runtime().block_on(cli::run(*args));
         }
     };
     match result {

@@ -1,5 +1,6 @@
 //! The commands of `drover` as one person types them: with a home folder of their own.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -54,11 +55,24 @@ impl Cli {
     /// # Errors
     /// The binary is missing.
     pub fn command(&self, arguments: &[&str]) -> Result<Command> {
-        let mut path = Binaries::locate().folder().as_os_str().to_owned();
-        path.push(":");
-        path.push(std::env::var_os("PATH").unwrap_or_default());
-        let mut command = Command::new(programs::drover()?);
-        command.args(arguments).env("HOME", self.home()).env("PATH", path).stdin(Stdio::null());
+        let mut command = self.beside(programs::drover()?)?;
+        command.args(arguments);
+        Ok(command)
+    }
+
+    /// Another program with the same home, which finds `drover` and the real programs in its path.
+    ///
+    /// # Errors
+    /// The binary is missing.
+    pub fn beside(&self, program: impl AsRef<OsStr>) -> Result<Command> {
+        let drover = programs::drover()?;
+        let own = drover.parent().context("a program lies in a folder")?.to_owned();
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let folders = [own, Binaries::locate().folder().to_owned()];
+        let path = folders.into_iter().chain(std::env::split_paths(&others));
+        let mut command = Command::new(program);
+        command.env("HOME", self.home()).env("PATH", std::env::join_paths(path)?);
+        command.stdin(Stdio::null());
         Ok(command)
     }
 

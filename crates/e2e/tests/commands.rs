@@ -313,3 +313,58 @@ fn names_cannot_steer_the_terminal() {
     let table = world.admin.succeed(&["user", "ls"]).unwrap();
     assert!(!table.lines().any(|line| line.starts_with("root")), "{table}");
 }
+
+/// Does what bash does at a tab after `line`, and prints what it is offered.
+const TAB: &str = r#"
+    source <(drover completion bash)
+    read -ra COMP_WORDS <<<"$LINE"
+    [[ $LINE == *" " ]] && COMP_WORDS+=("")
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _clap_complete_drover drover "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+    printf '%s\n' "${COMPREPLY[@]}"
+"#;
+
+/// The words that bash offers to who types `line` and a tab.
+fn offered(cli: &Cli, line: &str) -> Vec<String> {
+    let mut command = cli.beside("bash").unwrap();
+    let output = command.args(["--norc", "-c", TAB]).env("LINE", line).output().unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && complaints.is_empty(), "{line}: {complaints}");
+    String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_offers_commands_flags_and_the_names_that_the_server_knows() {
+    let world = world();
+    let cli = &world.admin;
+    let north = ["--cluster", "north"];
+    with_input(cli, &["user", "create", "tabitha", "--password-stdin"], "password-of-tabitha\n")
+        .succeeded()
+        .unwrap();
+    cli.succeed(&[&["project", "create", "tab;rm -rf"][..], &north].concat()).unwrap();
+    cli.succeed(&[&["project", "create", "tab-one"][..], &north].concat()).unwrap();
+    for (line, wanted) in [
+        ("drover clu", "cluster"),
+        ("drover cluster kubec", "kubeconfig"),
+        ("drover cluster get n", "north"),
+        ("drover ps --cluster n", "north"),
+        ("drover cluster ls --server local", world.server.url().trim_start_matches("https://")),
+        ("drover project get --cluster north tab", "tab-one"),
+        ("drover user get tab", "tabitha"),
+        ("drover role get cluster-o", "cluster-owner"),
+        ("drover settings get server-u", "server-url"),
+        ("drover inspect roleTempl", "roleTemplate"),
+        ("drover inspect user tab", "tabitha"),
+        ("drover wait --timeout 5s cluster no", "north"),
+        ("drover namespace rm --cluster north cattle-sys", "cattle-system"),
+        ("drover kubectl --cluster north get names", "namespaces"),
+        ("drover kubectl --cluster north get namespace cattle-sys", "cattle-system"),
+    ] {
+        assert_eq!(offered(cli, line), [wanted], "{line}");
+    }
+    let any = offered(cli, "drover project get --cluster north ");
+    assert!(any.contains(&"Default".to_owned()) && !any.concat().contains(';'), "{any:?}");
+    // Who is not logged in, or whose server is gone, is offered nothing and told nothing.
+    assert_eq!(offered(&Cli::new().unwrap(), "drover user get tab"), [""; 0]);
+    assert_eq!(offered(cli, "drover user get --server https://127.0.0.1:1 tab"), [""; 0]);
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::{OutputArgs, ProjectArg, ServerArgs, duration};
+use crate::completion;
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum TokenCommand {
@@ -20,7 +21,7 @@ pub enum TokenCommand {
         #[arg(long, value_parser = duration, default_value = "0")]
         ttl: Duration,
         /// Good for this cluster only: name or id
-        #[arg(long)]
+        #[arg(long, add = completion::clusters())]
         cluster: Option<String>,
         #[command(flatten)]
         output: OutputArgs,
@@ -29,7 +30,7 @@ pub enum TokenCommand {
     #[command(visible_alias = "remove")]
     Rm {
         /// Ids
-        #[arg(required = true)]
+        #[arg(required = true, add = completion::tokens())]
         tokens: Vec<String>,
         #[command(flatten)]
         server: ServerArgs,
@@ -44,6 +45,7 @@ pub enum UserCommand {
     /// Show one user
     Get {
         /// User name or id
+        #[arg(add = completion::users())]
         user: String,
         #[command(flatten)]
         output: OutputArgs,
@@ -63,7 +65,7 @@ pub enum UserCommand {
     /// Keep users from logging in, and end what they are logged in to
     Disable {
         /// User names or ids
-        #[arg(required = true)]
+        #[arg(required = true, add = completion::users())]
         users: Vec<String>,
         #[command(flatten)]
         server: ServerArgs,
@@ -71,7 +73,7 @@ pub enum UserCommand {
     /// Let disabled users log in again
     Enable {
         /// User names or ids
-        #[arg(required = true)]
+        #[arg(required = true, add = completion::users())]
         users: Vec<String>,
         #[command(flatten)]
         server: ServerArgs,
@@ -79,6 +81,7 @@ pub enum UserCommand {
     /// Give a user a new password
     SetPassword {
         /// User name or id
+        #[arg(add = completion::users())]
         user: String,
         #[command(flatten)]
         password: NewPassword,
@@ -89,7 +92,7 @@ pub enum UserCommand {
     #[command(visible_alias = "remove")]
     Rm {
         /// User names or ids
-        #[arg(required = true)]
+        #[arg(required = true, add = completion::users())]
         users: Vec<String>,
         /// Do not ask
         #[arg(long, short)]
@@ -132,6 +135,7 @@ pub enum RoleCommand {
     /// Show one role template with its rules
     Get {
         /// Name or id
+        #[arg(add = completion::roles())]
         role: String,
         #[command(flatten)]
         output: OutputArgs,
@@ -172,11 +176,12 @@ pub struct Place {
 #[derive(Args, Clone, Debug)]
 pub struct RoleTarget {
     /// Name or id of the role template, such as cluster-member
+    #[arg(add = completion::roles())]
     pub role: String,
     #[command(flatten)]
     pub place: Place,
     /// Name or id of the user
-    #[arg(long)]
+    #[arg(long, add = completion::users())]
     pub user: String,
 }
 
@@ -188,6 +193,7 @@ pub enum SettingsCommand {
     /// Print the value of a setting
     Get {
         /// Name
+        #[arg(add = completion::settings())]
         name: String,
         #[command(flatten)]
         output: OutputArgs,
@@ -195,6 +201,7 @@ pub enum SettingsCommand {
     /// Change a setting
     Set {
         /// Name
+        #[arg(add = completion::settings())]
         name: String,
         /// Value
         value: String,
@@ -204,7 +211,7 @@ pub enum SettingsCommand {
     /// Give settings their default values again
     Reset {
         /// Names
-        #[arg(required = true)]
+        #[arg(required = true, add = completion::settings())]
         names: Vec<String>,
         #[command(flatten)]
         server: ServerArgs,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueHint};
 
 use super::{ClusterArg, OutputArgs, ServerArgs, WaitArgs, duration, key_value};
+use crate::completion;
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum ClusterCommand {
@@ -15,6 +16,7 @@ pub enum ClusterCommand {
     /// Show one cluster
     Get {
         /// Name or id
+        #[arg(add = completion::clusters())]
         cluster: String,
         #[command(flatten)]
         output: OutputArgs,
@@ -28,6 +30,7 @@ pub enum ClusterCommand {
     /// Open a shell with kubectl in a cluster
     Shell {
         /// Name or id
+        #[arg(add = completion::clusters())]
         cluster: String,
         #[command(flatten)]
         server: ServerArgs,
@@ -58,6 +61,7 @@ pub struct CreateClusterArgs {
 #[derive(Args, Clone, Debug)]
 pub struct KubeconfigArgs {
     /// Name or id
+    #[arg(add = completion::clusters())]
     pub cluster: String,
     /// With this command in place of a token: kubectl asks it for short-lived ones
     #[arg(long)]
@@ -108,6 +112,7 @@ pub struct ImportArgs {
 #[derive(Args, Clone, Debug)]
 pub struct RemoveArgs {
     /// Name or id
+    #[arg(add = completion::clusters())]
     pub cluster: String,
     /// Do not ask
     #[arg(long, short)]
@@ -125,6 +130,7 @@ pub struct RemoveArgs {
 #[derive(Args, Clone, Debug)]
 pub struct DetachArgs {
     /// Name or id
+    #[arg(add = completion::clusters())]
     pub cluster: String,
     /// Do not ask
     #[arg(long, short)]
@@ -143,6 +149,9 @@ pub struct KubectlArgs {
     #[command(flatten)]
     pub server: ServerArgs,
     /// What kubectl is given
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    #[arg(
+        trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS",
+        add = completion::kubectl()
+    )]
     pub args: Vec<std::ffi::OsString>,
 }

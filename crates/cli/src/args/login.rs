@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 
 use super::{Format, ServerArgs};
+use crate::completion;
 
 #[derive(Args, Clone)]
 pub struct LoginArgs {
@@ -60,12 +61,13 @@ pub enum ContextCommand {
     /// Choose the login, cluster and project that commands use
     Use {
         /// Name of the login [default: the current one]
+        #[arg(add = completion::logins())]
         name: Option<String>,
         /// Cluster that commands use when none is given: name or id
-        #[arg(long)]
+        #[arg(long, add = completion::clusters())]
         cluster: Option<String>,
         /// Project that commands use when none is given: name or id
-        #[arg(long)]
+        #[arg(long, add = completion::projects())]
         project: Option<String>,
         /// Forget the chosen cluster and project
         #[arg(long, conflicts_with_all = ["cluster", "project"])]
@@ -83,6 +85,7 @@ pub enum ContextCommand {
     #[command(visible_alias = "remove")]
     Rm {
         /// Name of the login
+        #[arg(add = completion::logins())]
         name: String,
     },
 }

@@ -3,12 +3,13 @@
 use clap::{Args, Subcommand};
 
 use super::{ClusterArg, OutputArgs, ServerArgs, WaitArgs};
+use crate::completion;
 
 /// Which project, where one may be left out.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ProjectArg {
     /// Name or id of a project
-    #[arg(long, value_name = "PROJECT")]
+    #[arg(long, value_name = "PROJECT", add = completion::projects())]
     pub project: Option<String>,
 }
 
@@ -28,6 +29,7 @@ pub enum ProjectCommand {
     /// Show one project
     Get {
         /// Name or id
+        #[arg(add = completion::projects())]
         project: String,
         #[command(flatten)]
         cluster: ClusterArg,
@@ -52,6 +54,7 @@ pub enum ProjectCommand {
     #[command(visible_alias = "remove")]
     Rm {
         /// Name or id
+        #[arg(add = completion::projects())]
         project: String,
         /// Do not ask
         #[arg(long, short)]
@@ -64,6 +67,7 @@ pub enum ProjectCommand {
     /// List who has which role in a project
     Members {
         /// Name or id
+        #[arg(add = completion::projects())]
         project: String,
         #[command(flatten)]
         cluster: ClusterArg,
@@ -90,12 +94,13 @@ pub enum ProjectCommand {
 #[derive(Args, Clone, Debug)]
 pub struct Member {
     /// Name or id of the project
+    #[arg(add = completion::projects())]
     pub project: String,
     /// Name or id of the user
-    #[arg(long)]
+    #[arg(long, add = completion::users())]
     pub user: String,
     /// Name or id of the role template
-    #[arg(long, default_value = "project-member")]
+    #[arg(long, default_value = "project-member", add = completion::roles())]
     pub role: String,
     #[command(flatten)]
     pub cluster: ClusterArg,
@@ -128,7 +133,7 @@ pub enum NamespaceCommand {
     #[command(group = clap::ArgGroup::new("to").args(["project", "no_project"]).required(true))]
     Move {
         /// Names
-        #[arg(required = true)]
+        #[arg(required = true, add = completion::namespaces())]
         names: Vec<String>,
         #[command(flatten)]
         cluster: ClusterArg,
@@ -144,7 +149,7 @@ pub enum NamespaceCommand {
     #[command(visible_alias = "remove")]
     Rm {
         /// Names
-        #[arg(required = true)]
+        #[arg(required = true, add = completion::namespaces())]
         names: Vec<String>,
         /// Do not ask
         #[arg(long, short)]

@@ -7,14 +7,15 @@ use clap::{Args, ValueHint};
 
 use super::{ClusterArg, Format, OutputArgs, ProjectArg, ServerArgs, WaitArgs, duration};
 use crate::commands::wait::Goal;
+use crate::completion;
 
 #[derive(Args, Clone, Debug)]
 pub struct InspectArgs {
     /// Type, such as cluster, project or roleTemplate
-    #[arg(value_name = "TYPE")]
+    #[arg(value_name = "TYPE", add = completion::types())]
     pub kind: String,
     /// Name or id; all objects of the type are listed when left out
-    #[arg(value_name = "NAME|ID")]
+    #[arg(value_name = "NAME|ID", add = completion::objects())]
     pub name: Option<String>,
     /// Form of the data on stdout [default: yaml, and a table of several]
     #[arg(short, long, value_enum)]
@@ -43,10 +44,10 @@ pub struct ApplyArgs {
 #[derive(Args, Clone, Debug)]
 pub struct WaitCommandArgs {
     /// Type, such as cluster or project
-    #[arg(value_name = "TYPE")]
+    #[arg(value_name = "TYPE", add = completion::types())]
     pub kind: String,
     /// Name or id
-    #[arg(value_name = "NAME|ID")]
+    #[arg(value_name = "NAME|ID", add = completion::objects())]
     pub name: String,
     /// FIELD=VALUE, condition=TYPE, condition=TYPE=STATUS, or deleted
     #[arg(long = "for", default_value = "state=active", value_name = "WHAT")]
@@ -68,7 +69,7 @@ pub struct PsArgs {
     #[command(flatten)]
     pub project: ProjectArg,
     /// In this namespace only
-    #[arg(long, short)]
+    #[arg(long, short, add = completion::namespaces())]
     pub namespace: Option<String>,
     /// Show pods in place of what makes them
     #[arg(long)]

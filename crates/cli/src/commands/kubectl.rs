@@ -27,11 +27,34 @@ const SIGNAL_EXIT_BASE: i32 = 128;
 
 pub async fn run(args: KubectlArgs) -> Result<ExitCode, CliError> {
     let (file, _) = kubeconfig_file(args.cluster.name(), args.server.name()).await?;
-    let program = std::env::var_os(PROGRAM_VARIABLE).filter(|name| !name.is_empty());
-    let program = program.unwrap_or_else(|| OsString::from("kubectl"));
-    run_program(&program, &args.args, &file).await.map_err(|error| {
+    run_program(&program(), &args.args, &file).await.map_err(|error| {
         error.hint(format!("install kubectl, or name it in the variable {PROGRAM_VARIABLE}"))
     })
+}
+
+fn program() -> OsString {
+    let named = std::env::var_os(PROGRAM_VARIABLE).filter(|name| !name.is_empty());
+    named.unwrap_or_else(|| OsString::from("kubectl"))
+}
+
+/// What kubectl offers for the last of `words`, each with what it says beside it.
+pub async fn completions(
+    cluster: Option<&str>,
+    server: Option<&str>,
+    words: &[String],
+) -> Result<Vec<(String, String)>, CliError> {
+    let (file, _) = kubeconfig_file(cluster, server).await?;
+    let mut command = Command::new(program());
+    command.arg("__complete").args(words).env("KUBECONFIG", file.path());
+    let output = command.kill_on_drop(true).output().await?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    // The line that begins with a colon says how to go on.
+    let offers = said.lines().filter(|line| !line.starts_with(':'));
+    let pair = |line: &str| {
+        let (name, help) = line.split_once('\t').unwrap_or((line, ""));
+        (name.to_owned(), help.to_owned())
+    };
+    Ok(offers.map(pair).collect())
 }
 
 pub async fn shell(cluster: &str, server: Option<&str>) -> Result<ExitCode, CliError> {
