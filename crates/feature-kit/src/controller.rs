@@ -15,6 +15,8 @@ pub const GROUP_CONTROLLERS: &str = "drover:controllers";
 pub const USER_PREFIX: &str = "system:drover:controller:";
 /// Name of the identity that watches on behalf of all of them.
 pub const REFLECTORS: &str = "reflectors";
+/// Name of the identity that watches for the change feed.
+pub const FEED: &str = "change-feed";
 
 /// Who a controller is to the management API.
 #[derive(Clone, Debug, PartialEq, Eq)]

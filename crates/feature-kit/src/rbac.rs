@@ -103,6 +103,14 @@ pub fn namespaced_objects(identity: &ControllerIdentity) -> Vec<(Role, RoleBindi
     objects.collect()
 }
 
+/// What the identity that follows changes for the change feed may do: read what it tells of. Of Secrets it
+/// learns that they changed; what is in them, each caller is asked to read.
+pub fn feed_identity() -> ControllerIdentity {
+    let secrets = rule("", &["secrets"], &["list", "watch"]);
+    let rules = reflector_identity().rules.into_iter().chain([secrets]).collect();
+    ControllerIdentity::new(crate::controller::FEED, rules)
+}
+
 /// What the identity that watches for all controllers may do: read what they look at.
 pub fn reflector_identity() -> ControllerIdentity {
     let read = ["get", "list", "watch"];

@@ -29,8 +29,8 @@ pub fn identities(features: &[Feature]) -> Vec<ControllerIdentity> {
     let downstream = features.iter().flat_map(|f| f.downstream.iter().map(|spec| &spec.identity));
     let views = features.iter().flat_map(|f| f.views.iter().filter_map(|v| v.identity.as_ref()));
     let others = features.iter().flat_map(|feature| &feature.identities);
-    let reflectors = rbac::reflector_identity();
-    let named = management.chain(downstream).chain(views).chain(others).chain([&reflectors]);
+    let watching = [rbac::reflector_identity(), rbac::feed_identity()];
+    let named = management.chain(downstream).chain(views).chain(others).chain(&watching);
     for identity in named {
         let new = || ControllerIdentity::new(identity.name, Vec::new());
         let merged = all.entry(identity.name).or_insert_with(new);

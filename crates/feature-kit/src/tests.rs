@@ -97,8 +97,8 @@ fn an_identity_named_twice_gets_the_rules_of_both_once() {
 }
 
 #[test]
-fn the_watching_identity_can_write_nothing() {
-    let rules = rbac::reflector_identity().rules;
+fn the_watching_identities_can_write_nothing() {
+    let rules = [rbac::reflector_identity().rules, rbac::feed_identity().rules].concat();
     let verbs = rules.iter().flat_map(|rule| &rule.verbs);
     assert!(verbs.into_iter().all(|verb| ["get", "list", "watch"].contains(&verb.as_str())));
 }

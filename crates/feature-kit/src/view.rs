@@ -10,7 +10,7 @@ use rest_view::{ApiVersion, Descriptor, Feed, KubeResource, KubeStore, RestView,
 use crate::context::ManagementContext;
 use crate::controller::ControllerIdentity;
 use crate::feature::Feature;
-use crate::rbac::reflector_identity;
+use crate::rbac::feed_identity;
 
 /// Path of the version that holds what is open without a login.
 pub const PUBLIC: &str = "/v3-public";
@@ -69,7 +69,7 @@ pub fn api_versions() -> Vec<ApiVersion> {
 /// tokio runtime.
 pub fn rest_view(features: &[Feature], context: &ManagementContext) -> RestView {
     let specs = features.iter().flat_map(|feature| &feature.views);
-    let watching = context.clients.controller(&reflector_identity());
+    let watching = context.clients.controller(&feed_identity());
     let connections = context.connections.clone();
     let clusters = move |cluster: &str| connections.client(cluster);
     RestView::new(api_versions(), specs.flat_map(|spec| spec.descriptors(context)))

@@ -233,6 +233,10 @@ impl KubeResource {
             group => format!("{group}/{}", self.version),
         }
     }
+    /// Whether its objects are to be kept and sent around as little as can be.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.group.is_empty() && self.plural == "secrets"
+    }
     /// The path of the collection, in one namespace or everywhere.
     pub fn collection_path(&self, namespace: &str) -> String {
         let root = match self.group.as_str() {

@@ -48,7 +48,7 @@ impl Inside {
 }
 
 /// The ids in the frames that come now, with what the frames say.
-fn told(socket: &mut Socket) -> Vec<(String, String)> {
+fn told_now(socket: &mut Socket) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let frames = socket.all_within(LOOK_AROUND).unwrap();
     frames.iter().map(|frame| (text(&frame["name"]), text(&frame["data"]["id"]))).collect()
@@ -96,11 +96,42 @@ fn what_changes_inside_a_cluster_and_a_project_is_told_as_a_get_shows_it() {
     about(&mut of_project, "resource.remove", "deployment:front:web");
     kubectl.succeed(&["delete", "configmap", "colours", "-n", "front"]).unwrap();
     about(&mut of_project, "resource.remove", "front:colours");
-    let rest = told(&mut of_project);
+    let rest = told_now(&mut of_project);
     assert!(rest.iter().all(|(_, id)| !id.contains("default")), "{rest:?}");
     about(&mut all[0], "resource.change", "front");
     about(&mut all[1], "resource.remove", "deployment:front:web");
-    all.iter_mut().for_each(|socket| drop(told(socket)));
+    all.iter_mut().for_each(|socket| drop(told_now(socket)));
+}
+
+#[test]
+fn secrets_of_a_whole_project_are_told_without_what_is_in_them() {
+    let world = world();
+    let inside = Inside::start(&world, "secretive");
+    let admin = world.admin();
+    let secrets = inside.project_path("secrets");
+    let body = json!({"type": "secret", "name": "sesame", "stringData": {"word": "open"}});
+    // At once: its namespace is there when the project was answered.
+    let made = admin.post(&secrets, &body).unwrap().success().unwrap();
+    let id = made["id"].as_str().unwrap();
+    let mut socket = open(&admin, &inside.project_path("subscribe"));
+    let told = about(&mut socket, "resource.change", id);
+    let own = admin.get(&format!("{secrets}/{id}")).unwrap().success().unwrap();
+    assert_eq!((&told["projectId"], &told["data"]), (&own["projectId"], &own["data"]));
+
+    let path = inside.project_path("basicAuths");
+    let body = json!({"type": "basicAuth", "name": "door", "username": "u", "password": "hidden"});
+    let door = admin.post(&path, &body).unwrap().success().unwrap();
+    let door = door["id"].as_str().unwrap();
+    let told = about(&mut socket, "resource.change", door);
+    assert_eq!((&told["type"], &told["username"]), (&json!("basicAuth"), &json!("u")));
+    assert!(!told.to_string().contains("hidden"), "{told}");
+    // A Secret elsewhere is none of the project.
+    let body = json!({"type": "managementSecret", "name": "elsewhere", "stringData": {"a": "b"}});
+    admin.post("/v3/managementSecrets", &body).unwrap().success().unwrap();
+    admin.delete(&format!("{secrets}/{id}")).unwrap().success().unwrap();
+    about(&mut socket, "resource.remove", id);
+    let rest = told_now(&mut socket);
+    assert!(rest.iter().all(|(_, id)| !id.contains("elsewhere")), "{rest:?}");
 }
 
 #[test]
@@ -149,7 +180,7 @@ fn who_is_let_into_a_namespace_sees_it_from_then_on_and_no_longer() {
         opened.map_err(|refusal| anyhow::anyhow!("{refusal:?}"))
     });
     kubectl.succeed(&["label", "configmap", "ledger", "-n", "vault", "page=1"]).unwrap();
-    assert_eq!(told(&mut socket), []);
+    assert_eq!(told_now(&mut socket), []);
 
     let user = format!("--user={id}");
     let see = ["create", "clusterrole", "see-vault", "--verb=get", "--resource=namespaces"];
@@ -166,7 +197,7 @@ fn who_is_let_into_a_namespace_sees_it_from_then_on_and_no_longer() {
         .succeed(&["label", "configmap", "ledger", "-n", "vault", "page=2", "--overwrite"])
         .unwrap();
     // Of what went with the role, some may still come; of what changes, nothing.
-    let later = told(&mut socket);
+    let later = told_now(&mut socket);
     assert!(later.iter().all(|(name, _)| name == "resource.remove"), "{later:?}");
 }
 

@@ -1,9 +1,11 @@
 //! Secrets of a whole project: those in its namespace of the management API, read and written there as the
 //! caller. What they may, RBAC in that namespace says.
 
+use std::collections::HashSet;
+
 use feature_kit::downstream::{PROJECT_ID, ProjectHome};
 use futures::future::BoxFuture;
-use rest_view::store::DeleteOptions;
+use rest_view::store::{DeleteOptions, Followed, Tells};
 use rest_view::{ApiError, Context, Key, KubeResource, KubeStore, ListScope, Presentation, Store};
 use serde_json::{Map, Value};
 
@@ -11,6 +13,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug)]
 pub struct ProjectSecrets {
     kube: KubeStore,
+    resource: KubeResource,
 }
 
 /// Who names a namespace means a Secret of that namespace alone.
@@ -30,7 +33,7 @@ pub fn check(
 
 impl ProjectSecrets {
     pub fn new(resource: KubeResource) -> Self {
-        Self { kube: KubeStore::new(resource) }
+        Self { kube: KubeStore::new(resource.clone()), resource }
     }
 
     /// The project of the path; a key of another namespace than its own names nothing in it.
@@ -137,6 +140,19 @@ impl Store for ProjectSecrets {
             let project = self.enter(context, key).await?;
             let left = self.kube.delete(context, key, options).await?;
             Ok(left.map(|secret| shown(secret, &project)))
+        })
+    }
+    fn followed(&self, _: &Context<'_>) -> Vec<Followed> {
+        let (resource, tells) = (self.resource.clone(), Tells::Object(String::new()));
+        vec![Followed { cluster: None, resource, tells }]
+    }
+    fn homes<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Option<HashSet<String>>, ApiError>> {
+        Box::pin(async move {
+            // A project that has no namespace yet gets one that is not known now.
+            Ok(ProjectHome::enter(context).await?.namespace.map(|home| HashSet::from([home])))
         })
     }
 }

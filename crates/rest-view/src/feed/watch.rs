@@ -3,7 +3,8 @@
 //! A watch begins with the first socket and ends with the last. When changes may have been missed
 //! it says so to its sockets, which close: a client that connects again learns the present state.
 //! The same happens when a cluster comes that was away: until then its kinds have no objects. A kind
-//! that an API does not serve has none either. Of clusters, only the metadata of objects is asked for.
+//! that an API does not serve has none either. Of clusters, and of Secrets anywhere, only the metadata of
+//! objects is asked for.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -113,7 +114,10 @@ impl Watches {
         let (client, clusters) = (self.client.clone(), self.clusters.clone());
         async move {
             match cluster {
-                None => run(watch, client, resource, Form::Whole).await,
+                None => {
+                    let form = if resource.is_secret() { Form::Metadata } else { Form::Whole };
+                    run(watch, client, resource, form).await;
+                }
                 Some(cluster) => match clusters(&cluster) {
                     Some(client) => run(watch, client, resource, Form::Metadata).await,
                     None => await_cluster(&watch, &*clusters, &cluster).await,
