@@ -19,7 +19,10 @@ pub mod registrar;
 
 use std::sync::Arc;
 
-use api_management::{Cluster, ClusterRegistrationToken, Node, ids, keys};
+use api_management::cluster::BACKING_NAMESPACE_CREATED;
+use api_management::{Cluster, ClusterRegistrationToken, Node, condition, ids, keys};
+use controller::Whole;
+use feature_kit::view::with_namespace;
 use feature_kit::{
     DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, Route, Seed, SeedMode,
     ViewSpec,
@@ -57,7 +60,12 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
         .route(Route::public("/v3/import/", Arc::new(import)))
         .view(ViewSpec::new(|_| vec![node::view::view(), cluster_registration_token::view::view()]))
         .view(ViewSpec::acting_as(cluster::actions::identity(), |context, client| {
-            vec![cluster::view::view(cluster::actions::GenerateKubeconfig::new(context, client))]
+            let kubeconfig = cluster::actions::GenerateKubeconfig::new(context, client);
+            let view = cluster::view::view(kubeconfig);
+            let has_namespace = |cluster: &Cluster| {
+                condition::is_true(&cluster.status.conditions, BACKING_NAMESPACE_CREATED)
+            };
+            vec![with_namespace::<Whole<Cluster>>(view, context, has_namespace)]
         }))
 }
 

@@ -1,11 +1,15 @@
 //! The kinds of a feature in the REST view `/v3`: descriptors, and what makes them of kinds.
 
+mod with_namespace;
+
 use std::sync::Arc;
 
 use api_management::kind::Kind;
 use api_management::{Cluster, GROUP, Scope, VERSION};
 use kube::Client;
 use rest_view::{ApiVersion, Descriptor, Feed, KubeResource, KubeStore, RestView, Store};
+
+pub use with_namespace::with_namespace;
 
 use crate::context::ManagementContext;
 use crate::controller::ControllerIdentity;

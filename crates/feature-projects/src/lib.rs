@@ -7,7 +7,10 @@ pub mod project;
 
 use std::sync::Arc;
 
-use api_management::Project;
+use api_management::project::BACKING_NAMESPACE_CREATED;
+use api_management::{Project, condition};
+use controller::Whole;
+use feature_kit::view::with_namespace;
 use feature_kit::{
     DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, ViewSpec,
 };
@@ -20,7 +23,12 @@ pub fn feature(_: &ManagementContext) -> Feature {
         .management(ManagementSpec::new(project::management::identity(), project::management::run))
         .management(ManagementSpec::new(project::namespace::identity(), project::namespace::run))
         .downstream(DownstreamSpec::new(project::secrets::identity(), project::secrets::build))
-        .view(ViewSpec::new(|_| vec![project::view::view()]))
+        .view(ViewSpec::new(|context| {
+            let has_namespace = |project: &Project| {
+                condition::is_true(&project.status.conditions, BACKING_NAMESPACE_CREATED)
+            };
+            vec![with_namespace::<Whole<Project>>(project::view::view(), context, has_namespace)]
+        }))
 }
 
 #[cfg(test)]

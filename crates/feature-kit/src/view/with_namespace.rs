@@ -1,0 +1,56 @@
+//! A new object of a kind that gets a namespace of its own is answered once that is there, so that what
+//! belongs into it can be made at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use controller::{Projection, Reflector};
+use futures::future::BoxFuture;
+use rest_view::{ApiError, Context, Descriptor, Key, Store};
+use serde_json::Value;
+
+use crate::context::ManagementContext;
+
+/// Longest wait. Then the object is answered all the same: its condition says what is missing.
+const NAMESPACE_TIME_MAX: Duration = Duration::from_secs(5);
+
+struct WithNamespace<P: Projection> {
+    inner: Arc<dyn Store>,
+    objects: Arc<Reflector<P>>,
+    has_namespace: fn(&P::Kept) -> bool,
+}
+
+/// Lets creates of the type wait until the new object `has_namespace`.
+pub fn with_namespace<P: Projection>(
+    descriptor: Descriptor,
+    context: &ManagementContext,
+    has_namespace: fn(&P::Kept) -> bool,
+) -> Descriptor {
+    let inner = descriptor.store.clone();
+    let objects = context.scope.reflectors.get::<P>();
+    descriptor.store(Arc::new(WithNamespace { inner, objects, has_namespace }))
+}
+
+impl<P: Projection> Store for WithNamespace<P> {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
+    }
+    fn create<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        object: Value,
+    ) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(async move {
+            let created = self.inner.create(context, object).await?;
+            let Key { namespace, name } = Key::of(&created);
+            let key = controller::Key { namespace, name };
+            let settled = self.objects.wait_for(|objects| {
+                objects.get(&key).filter(|object| (self.has_namespace)(object)).map(drop)
+            });
+            if tokio::time::timeout(NAMESPACE_TIME_MAX, settled).await.is_err() {
+                tracing::warn!(name = key.name, "a new object has no namespace yet");
+            }
+            Ok(created)
+        })
+    }
+}
