@@ -47,6 +47,11 @@ impl Cause {
         let message = format!("Invalid value: {}: {detail}", quoted(value));
         Self::new("FieldValueTypeInvalid", field, message)
     }
+    /// For a list of `count` items that may have `max`; none when it has no more.
+    pub fn too_many(field: impl Into<String>, count: usize, max: usize) -> Option<Self> {
+        let message = format!("Too many: {count}: must have at most {max} items");
+        (count > max).then(|| Self::new("FieldValueTooMany", field, message))
+    }
     pub fn too_long(field: impl Into<String>, max: usize) -> Self {
         let message = format!("Too long: may not be more than {max} bytes");
         Self::new("FieldValueTooLong", field, message)

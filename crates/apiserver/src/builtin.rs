@@ -13,6 +13,7 @@ mod config_map;
 mod daemon_set;
 mod deployment;
 mod device;
+mod endpoint_slice;
 mod endpoints;
 mod event;
 pub(crate) mod fields;
@@ -30,6 +31,7 @@ mod normal;
 mod old_annotations;
 mod pod;
 mod policy;
+mod prefixed_path;
 mod replica_set;
 mod replication_controller;
 mod revision;
@@ -80,7 +82,7 @@ pub fn full_profile() -> Vec<Resource> {
         device::resource_claim_template(),
         device::resource_slice(),
         endpoints::endpoints(),
-        endpoints::endpoint_slice(),
+        endpoint_slice::kind(),
         job::cron_job(),
         job::job(),
         ingress::kind(),

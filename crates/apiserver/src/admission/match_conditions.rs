@@ -20,11 +20,8 @@ const COST_MAX: u64 = 2_500_000;
 /// Everything that is wrong with the conditions at `path`. Pure.
 pub fn validate(conditions: &Value, path: &str, params: bool) -> Vec<Cause> {
     let list = items(conditions);
-    let mut causes = Vec::new();
-    if list.len() > CONDITIONS_MAX {
-        let text = format!("Too many: {}: must have at most {CONDITIONS_MAX} items", list.len());
-        causes.push(Cause::new("FieldValueTooMany", path, text));
-    }
+    let mut causes: Vec<Cause> =
+        Cause::too_many(path, list.len(), CONDITIONS_MAX).into_iter().collect();
     let scope = Composition::new(params);
     let mut seen = BTreeSet::new();
     for (index, condition) in list.iter().enumerate() {

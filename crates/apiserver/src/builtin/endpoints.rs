@@ -1,10 +1,10 @@
-//! Endpoints and EndpointSlice: where a service's pods listen.
+//! Endpoints: where a service's pods listen, in one object.
 
 use api_meta::status::Cause;
 use serde_json::Value;
 
 use super::cells;
-use super::fields::{each, ensure, items, map, preset, str_of};
+use super::fields::{each, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
 
 /// Addresses and ports that a row shows before it says `+ n more`.
@@ -77,75 +77,11 @@ fn places(subsets: &Value) -> Value {
     shortened(&places)
 }
 
-fn shortened(texts: &[String]) -> Value {
+/// For a row.
+pub fn shortened(texts: &[String]) -> Value {
     let shown = texts[..texts.len().min(SHOWN_MAX)].join(",");
     if texts.len() > SHOWN_MAX {
         return format!("{shown} + {} more...", texts.len() - SHOWN_MAX).into();
     }
     cells::or_none(&shown)
-}
-
-pub fn endpoint_slice() -> Kind {
-    Kind {
-        counts_metadata: &["labels"],
-        columns: &[
-            NAME,
-            ("AddressType", "string", "", 0),
-            ("Ports", "string", "", 0),
-            ("Endpoints", "string", "", 0),
-            AGE,
-        ],
-        hooks: Hooks {
-            default: |object| {
-                let Some(object) = map(object) else { return };
-                preset(object, "endpoints", Value::Null);
-                preset(object, "ports", Value::Null);
-                each(object, "endpoints", |endpoint| {
-                    ensure(endpoint, "conditions");
-                });
-                each(object, "ports", |port| {
-                    preset(port, "name", "");
-                    preset(port, "protocol", "TCP");
-                });
-            },
-            validate: |_, object, old| {
-                let mut causes = Vec::new();
-                let kind = &object["addressType"];
-                let kinds = ["FQDN", "IPv4", "IPv6"];
-                if str_of(kind).is_empty() {
-                    causes.push(Cause::required("addressType", ""));
-                } else if !kinds.contains(&str_of(kind)) {
-                    causes.push(Cause::not_supported("addressType", kind, &kinds));
-                }
-                if old.is_some_and(|old| old["addressType"] != *kind) {
-                    causes.push(Cause::invalid("addressType", kind, "field is immutable"));
-                }
-                causes
-            },
-            cells: |object, now| {
-                let ports: Vec<String> = items(&object["ports"])
-                    .iter()
-                    .map(|port| match &port["port"] {
-                        Value::Null => "*".to_owned(),
-                        number => number.to_string(),
-                    })
-                    .collect();
-                let addresses: Vec<String> = items(&object["endpoints"])
-                    .iter()
-                    .flat_map(|endpoint| items(&endpoint["addresses"]))
-                    .map(|address| str_of(address).to_owned())
-                    .collect();
-                vec![
-                    cells::name(object),
-                    str_of(&object["addressType"]).into(),
-                    if ports.is_empty() { cells::UNSET.into() } else { shortened(&ports) },
-                    if addresses.is_empty() { cells::UNSET.into() } else { shortened(&addresses) },
-                    cells::age(object, now),
-                ]
-            },
-            ..Hooks::default()
-        },
-        ..Kind::new("discovery.k8s.io", "endpointslices", "endpointslice", "EndpointSlice")
-            .counted()
-    }
 }

@@ -1,7 +1,8 @@
 //! IngressClass, NetworkPolicy.
 
-use api_meta::names;
-use api_meta::status::Cause;
+mod class;
+mod policy;
+
 use serde_json::{Value, json};
 
 use super::cells;
@@ -21,6 +22,9 @@ pub fn ingress_class() -> Kind {
                 if let Some(parameters) = spec.and_then(|spec| child(spec, "parameters")) {
                     preset(parameters, "scope", "Cluster");
                 }
+            },
+            validate: |_, object, old| {
+                class::validate(&object["spec"], old.map(|old| &old["spec"]))
             },
             cells: |object, now| {
                 let parameters = &object["spec"]["parameters"];
@@ -56,7 +60,9 @@ pub fn network_policy() -> Kind {
                     });
                 }
             },
-            validate: |_, object, _| validate_policy(object),
+            validate: |_, object, old| {
+                policy::validate(&object["spec"], old.map(|old| &old["spec"]))
+            },
             cells: |object, now| {
                 let selector = cells::selector(&object["spec"]["podSelector"]);
                 vec![cells::name(object), selector, cells::age(object, now)]
@@ -65,31 +71,4 @@ pub fn network_policy() -> Kind {
         },
         ..Kind::new(GROUP, "networkpolicies", "networkpolicy", "NetworkPolicy").counted()
     }
-}
-
-fn validate_policy(object: &Value) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    for direction in ["ingress", "egress"] {
-        for (index, rule) in items(&object["spec"][direction]).iter().enumerate() {
-            for (at, port) in items(&rule["ports"]).iter().enumerate() {
-                let field = format!("spec.{direction}[{index}].ports[{at}].port");
-                match &port["port"] {
-                    Value::Number(number)
-                        if !(1..=65535).contains(&number.as_i64().unwrap_or(0)) =>
-                    {
-                        causes.push(Cause::invalid(field, &port["port"], PORT_RANGE));
-                    }
-                    Value::String(name) => {
-                        let problems = names::port_name(name);
-                        let shown = Value::from(name.as_str());
-                        causes.extend(
-                            problems.iter().map(|text| Cause::invalid(field.clone(), &shown, text)),
-                        );
-                    }
-                    _ => {}
-                }
-            }
-        }
-    }
-    causes
 }

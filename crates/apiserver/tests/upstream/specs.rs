@@ -37,6 +37,27 @@ const POLICY: Area = Area {
     cases: include_str!("specs/policy.txt"),
 };
 
+const NETWORK: Area = Area {
+    kinds: &[
+        Kind {
+            name: "policy",
+            path: "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
+            part: Some("spec"),
+        },
+        Kind {
+            name: "class",
+            path: "/apis/networking.k8s.io/v1/ingressclasses",
+            part: Some("spec"),
+        },
+        Kind {
+            name: "slice",
+            path: "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
+            part: None,
+        },
+    ],
+    cases: include_str!("specs/network.txt"),
+};
+
 /// An object that is there before it is changed.
 struct Kept {
     kind: &'static str,
@@ -109,4 +130,22 @@ fn quotas_and_budgets_are_judged_as_kube_apiserver_judges_them() {
     let spec = json!({"hard": {"pods": "1000"}, "scopes": ["Terminating"]});
     let scoped = json!({"metadata": {"name": "of-spec-scoped"}, "spec": spec});
     POLICY.judge(&[Kept { kind: "quota", object: scoped }], 25, 10);
+}
+
+#[test]
+fn network_kinds_are_judged_as_kube_apiserver_judges_them() {
+    let kept = |kind: &'static str, object: Value| Kept { kind, object };
+    let policy = json!({
+        "metadata": {"name": "of-network-policy"},
+        "spec": {"ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]},
+    });
+    let class = json!({
+        "metadata": {"name": "of-network-class"}, "spec": {"controller": "acme.io/foo"},
+    });
+    let slice = json!({
+        "metadata": {"name": "of-network-slice"}, "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.1.2.3"]}],
+    });
+    let kept = [kept("policy", policy), kept("class", class), kept("slice", slice)];
+    NETWORK.judge(&kept, 45, 18);
 }

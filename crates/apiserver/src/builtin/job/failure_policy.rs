@@ -6,7 +6,7 @@ use api_meta::names;
 use api_meta::status::Cause;
 use serde_json::{Value, json};
 
-use super::validate::{listed, too_many};
+use super::validate::listed;
 use crate::builtin::fields::{items, str_of};
 
 const RULES_MAX: usize = 20;
@@ -20,7 +20,7 @@ const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
 pub fn validate(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     let rules_field = format!("{field}.rules");
     let rules = items(&spec["podFailurePolicy"]["rules"]);
-    causes.extend(too_many(&rules_field, rules.len(), RULES_MAX));
+    causes.extend(Cause::too_many(&rules_field, rules.len(), RULES_MAX));
     let pod = &spec["template"]["spec"];
     let containers = items(&pod["containers"]).iter().chain(items(&pod["initContainers"]));
     let names: BTreeSet<&str> = containers.map(|container| str_of(&container["name"])).collect();
@@ -80,7 +80,7 @@ fn exit_codes(path: &str, codes: &Value, containers: &BTreeSet<&str>, causes: &m
     if values.is_empty() {
         causes.push(Cause::invalid(&values_path, &json!([]), "at least one value is required"));
     }
-    causes.extend(too_many(&values_path, values.len(), EXIT_CODES_MAX));
+    causes.extend(Cause::too_many(&values_path, values.len(), EXIT_CODES_MAX));
     let mut seen = BTreeSet::new();
     for (index, value) in values.iter().enumerate() {
         let value_path = format!("{values_path}[{index}]");
@@ -98,7 +98,7 @@ fn exit_codes(path: &str, codes: &Value, containers: &BTreeSet<&str>, causes: &m
 }
 
 fn conditions(path: &str, patterns: &[Value], causes: &mut Vec<Cause>) {
-    causes.extend(too_many(path, patterns.len(), PATTERNS_MAX));
+    causes.extend(Cause::too_many(path, patterns.len(), PATTERNS_MAX));
     for (index, pattern) in patterns.iter().enumerate() {
         let path = format!("{path}[{index}]");
         let kind = str_of(&pattern["type"]);

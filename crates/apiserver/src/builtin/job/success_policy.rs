@@ -4,7 +4,6 @@ use api_meta::go_text;
 use api_meta::status::Cause;
 use serde_json::Value;
 
-use super::validate::too_many;
 use crate::builtin::fields::items;
 use crate::builtin::template::not_negative;
 
@@ -20,7 +19,7 @@ pub fn validate(field: &str, policy: &Value, completions: i64, causes: &mut Vec<
         let text = "at least one rules must be specified when the successPolicy is specified";
         causes.push(Cause::required(&rules_field, text));
     }
-    causes.extend(too_many(&rules_field, rules.len(), RULES_MAX));
+    causes.extend(Cause::too_many(&rules_field, rules.len(), RULES_MAX));
     for (index, one) in rules.iter().enumerate() {
         rule(&format!("{rules_field}[{index}]"), one, completions, causes);
     }

@@ -11,8 +11,8 @@ use super::{
     CONTROLLER_UID, JOB_NAME, OLD_CONTROLLER_UID, OLD_JOB_NAME, failure_policy, success_policy,
 };
 use crate::builtin::fields::str_of;
-use crate::builtin::pod;
 use crate::builtin::template::{not_negative, whole_selector};
+use crate::builtin::{pod, prefixed_path};
 
 const COMPLETION_MODES: [&str; 2] = ["NonIndexed", "Indexed"];
 /// Of an indexed job; keeps the list of its indexes in the status short.
@@ -23,8 +23,6 @@ const COMPLETIONS_MANY: i64 = 100_000;
 const PARALLELISM_OF_MANY_MAX: i64 = 10_000;
 const FAILED_INDEXES_OF_MANY_MAX: i64 = 10_000;
 const MANAGED_BY_MAX: usize = 63;
-const PATH_TEXT: &str =
-    "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
 
 /// All problems of a Job but those of its metadata.
 pub fn job(object: &Value, old: Option<&Value>) -> Vec<Cause> {
@@ -126,25 +124,9 @@ fn amounts(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A domain, and a path of an address in it.
 fn managed_by(path: &str, value: &Value, causes: &mut Vec<Cause>) {
     let Some(text) = value.as_str() else { return };
-    match text.split_once('/') {
-        _ if text.is_empty() => causes.push(Cause::required(path, "")),
-        Some((host, rest)) if !host.is_empty() && !rest.is_empty() => {
-            let told = |why: String| Cause::invalid(path, &host.into(), &why);
-            causes.extend(names::dns1123_subdomain(host).into_iter().map(told));
-            let fits =
-                |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
-            if !rest.bytes().all(fits) {
-                causes.push(Cause::invalid(path, &rest.into(), PATH_TEXT));
-            }
-        }
-        _ => {
-            let text = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-            causes.push(Cause::invalid(path, value, text));
-        }
-    }
+    causes.extend(prefixed_path::problems(path, text));
     if text.len() > MANAGED_BY_MAX {
         causes.push(Cause::too_long(path, MANAGED_BY_MAX));
     }
@@ -244,12 +226,6 @@ fn restart_policy(path: &str, spec: &Value, causes: &mut Vec<Cause>) {
         }
         _ => causes.push(Cause::not_supported(path, policy, &["OnFailure", "Never"])),
     }
-}
-
-/// A list with more items than it may have.
-pub fn too_many(path: &str, count: usize, max: usize) -> Option<Cause> {
-    let message = format!("Too many: {count}: must have at most {max} items");
-    (count > max).then(|| Cause::new("FieldValueTooMany", path, message))
 }
 
 /// Texts as Go prints a list of them.

@@ -332,10 +332,7 @@ fn selectable_fields(version: &Value, path: &str, causes: &mut Vec<Cause>) {
         return;
     }
     const FIELDS_MAX: usize = 8;
-    if fields.len() > FIELDS_MAX {
-        let text = format!("Too many: {}: must have at most {FIELDS_MAX} items", fields.len());
-        causes.push(Cause::new("FieldValueTooMany", path, text));
-    }
+    causes.extend(Cause::too_many(path, fields.len(), FIELDS_MAX));
     let Ok(schema) = Schema::compile(schema) else {
         return;
     };
