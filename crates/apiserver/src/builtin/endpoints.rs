@@ -1,11 +1,15 @@
 //! Endpoints: where a service's pods listen, in one object.
 
+use api_meta::names;
 use api_meta::status::Cause;
 use serde_json::Value;
 
-use super::cells;
 use super::fields::{each, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
+use super::networking::PORT_RANGE;
+use super::{cells, ip};
+
+pub const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 /// Addresses and ports that a row shows before it says `+ n more`.
 const SHOWN_MAX: usize = 3;
@@ -24,7 +28,7 @@ pub fn endpoints() -> Kind {
                     each(subset, "ports", |port| preset(port, "protocol", "TCP"));
                 });
             },
-            validate: |_, object, _| validate_endpoints(object),
+            validate: |_, object, old| validate(object, old),
             cells: |object, now| {
                 vec![cells::name(object), places(&object["subsets"]), cells::age(object, now)]
             },
@@ -36,30 +40,73 @@ pub fn endpoints() -> Kind {
     kind
 }
 
-fn validate_endpoints(object: &Value) -> Vec<Cause> {
+fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    // What once was taken stays.
+    if old.is_some_and(|old| old["subsets"] == object["subsets"]) {
+        return Vec::new();
+    }
     let mut causes = Vec::new();
     for (index, subset) in items(&object["subsets"]).iter().enumerate() {
-        for kind in ["addresses", "notReadyAddresses"] {
-            for (at, address) in items(&subset[kind]).iter().enumerate() {
-                let ip = &address["ip"];
-                if str_of(ip).parse::<std::net::IpAddr>().is_err() {
-                    let field = format!("subsets[{index}].{kind}[{at}].ip");
-                    let text = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-                    causes.push(Cause::invalid(field.clone(), ip, text));
-                    causes.push(Cause::invalid(field, ip, "must be a valid IP address"));
-                }
+        let field = format!("subsets[{index}]");
+        let kinds = ["addresses", "notReadyAddresses"];
+        if kinds.iter().all(|kind| items(&subset[*kind]).is_empty()) {
+            let why = "must specify `addresses` or `notReadyAddresses`";
+            causes.push(Cause::required(field.as_str(), why));
+        }
+        for kind in kinds {
+            for (at, one) in items(&subset[kind]).iter().enumerate() {
+                address(&format!("{field}.{kind}[{at}]"), one, &mut causes);
             }
         }
-        for (at, port) in items(&subset["ports"]).iter().enumerate() {
-            let number = port["port"].as_i64().unwrap_or_default();
-            if !(1..=65535).contains(&number) {
-                let field = format!("subsets[{index}].ports[{at}].port");
-                let text = "must be between 1 and 65535, inclusive";
-                causes.push(Cause::invalid(field, &number.into(), text));
-            }
+        let ports = items(&subset["ports"]);
+        for (at, one) in ports.iter().enumerate() {
+            port(&format!("{field}.ports[{at}]"), one, ports.len() > 1, &mut causes);
         }
     }
     causes
+}
+
+fn address(field: &str, address: &Value, causes: &mut Vec<Cause>) {
+    let ip = str_of(&address["ip"]);
+    let path = format!("{field}.ip");
+    let told = |why: &String| Cause::invalid(path.as_str(), &ip.into(), why);
+    causes.extend(ip::problems(ip).iter().map(told));
+    let host = &address["hostname"];
+    if !str_of(host).is_empty() {
+        causes.extend(problems(&format!("{field}.hostname"), host, names::dns1123_label));
+    }
+    let node = &address["nodeName"];
+    causes.extend(problems(&format!("{field}.nodeName"), node, names::dns1123_subdomain));
+    causes.extend(ip::of_endpoint(&path, ip));
+}
+
+/// `named`: it has to have a name, since there are others.
+fn port(field: &str, port: &Value, named: bool, causes: &mut Vec<Cause>) {
+    let name = &port["name"];
+    let path = format!("{field}.name");
+    if !str_of(name).is_empty() {
+        causes.extend(problems(&path, name, names::dns1123_label));
+    } else if named {
+        causes.push(Cause::required(path, ""));
+    }
+    let number = port["port"].as_i64().unwrap_or_default();
+    if !(1..=65535).contains(&number) {
+        causes.push(Cause::invalid(format!("{field}.port"), &number.into(), PORT_RANGE));
+    }
+    let (protocol, path) = (&port["protocol"], format!("{field}.protocol"));
+    match str_of(protocol) {
+        "" => causes.push(Cause::required(path, "")),
+        known if PROTOCOLS.contains(&known) => {}
+        _ => causes.push(Cause::not_supported(path, protocol, &PROTOCOLS)),
+    }
+    let protocol = &port["appProtocol"];
+    causes.extend(problems(&format!("{field}.appProtocol"), protocol, names::qualified_name));
+}
+
+/// What `check` says of a text, if there is one.
+pub fn problems(field: &str, text: &Value, check: fn(&str) -> Vec<String>) -> Vec<Cause> {
+    let problems = text.as_str().map(check).unwrap_or_default();
+    problems.iter().map(|why| Cause::invalid(field, text, why)).collect()
 }
 
 fn places(subsets: &Value) -> Value {

@@ -49,6 +49,7 @@ const NETWORK: Area = Area {
             path: "/apis/networking.k8s.io/v1/ingressclasses",
             part: Some("spec"),
         },
+        Kind { name: "endpoints", path: "/api/v1/namespaces/default/endpoints", part: None },
         Kind {
             name: "slice",
             path: "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
@@ -146,6 +147,15 @@ fn network_kinds_are_judged_as_kube_apiserver_judges_them() {
         "metadata": {"name": "of-network-slice"}, "addressType": "IPv4",
         "endpoints": [{"addresses": ["10.1.2.3"]}],
     });
-    let kept = [kept("policy", policy), kept("class", class), kept("slice", slice)];
-    NETWORK.judge(&kept, 45, 18);
+    let endpoints = json!({
+        "metadata": {"name": "of-network-endpoints"},
+        "subsets": [{"addresses": [{"ip": "10.1.2.3"}]}],
+    });
+    let kept = [
+        kept("policy", policy),
+        kept("class", class),
+        kept("slice", slice),
+        kept("endpoints", endpoints),
+    ];
+    NETWORK.judge(&kept, 50, 20);
 }

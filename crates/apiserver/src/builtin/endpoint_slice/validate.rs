@@ -7,6 +7,7 @@ use api_meta::names;
 use api_meta::status::Cause;
 use serde_json::Value;
 
+use crate::builtin::endpoints::{PROTOCOLS, problems};
 use crate::builtin::fields::{items, str_of};
 use crate::builtin::ip;
 
@@ -15,7 +16,6 @@ const ENDPOINTS_MAX: usize = 1_000;
 /// Of one endpoint.
 const ADDRESSES_MAX: usize = 100;
 const HINTS_MAX: usize = 8;
-const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const ADDRESS_TYPES: [&str; 3] = ["FQDN", "IPv4", "IPv6"];
 
 /// All rules, of the slice and of its change.
@@ -48,7 +48,7 @@ fn ports(list: &Value) -> Vec<Cause> {
         let field = format!("ports[{index}]");
         let name = &port["name"];
         if !str_of(name).is_empty() {
-            causes.extend(told(&format!("{field}.name"), name, names::dns1123_label));
+            causes.extend(problems(&format!("{field}.name"), name, names::dns1123_label));
         }
         if !seen.insert(str_of(name)) {
             causes.push(Cause::duplicate(format!("{field}.name"), name));
@@ -59,7 +59,7 @@ fn ports(list: &Value) -> Vec<Cause> {
             causes.push(Cause::not_supported(path, protocol, &PROTOCOLS));
         }
         let protocol = &port["appProtocol"];
-        causes.extend(told(&format!("{field}.appProtocol"), protocol, names::qualified_name));
+        causes.extend(problems(&format!("{field}.appProtocol"), protocol, names::qualified_name));
     }
     causes
 }
@@ -75,9 +75,9 @@ fn endpoints(list: &Value, kind: &str) -> Vec<Cause> {
 fn endpoint(field: &str, endpoint: &Value, kind: &str) -> Vec<Cause> {
     let mut causes = addresses(&format!("{field}.addresses"), &endpoint["addresses"], kind);
     let node = &endpoint["nodeName"];
-    causes.extend(told(&format!("{field}.nodeName"), node, names::dns1123_subdomain));
+    causes.extend(problems(&format!("{field}.nodeName"), node, names::dns1123_subdomain));
     let host = &endpoint["hostname"];
-    causes.extend(told(&format!("{field}.hostname"), host, names::dns1123_label));
+    causes.extend(problems(&format!("{field}.hostname"), host, names::dns1123_label));
     let hints = &endpoint["hints"];
     causes.extend(hinted(
         &format!("{field}.hints.forZones"),
@@ -159,13 +159,7 @@ fn hinted(field: &str, list: &Value, check: fn(&str) -> Vec<String>) -> Vec<Caus
         if !seen.insert(str_of(name)) {
             causes.push(Cause::duplicate(path.as_str(), name));
         }
-        causes.extend(told(&path, name, check));
+        causes.extend(problems(&path, name, check));
     }
     causes
-}
-
-/// What `check` says of a text, if there is one.
-fn told(field: &str, text: &Value, check: fn(&str) -> Vec<String>) -> Vec<Cause> {
-    let problems = text.as_str().map(check).unwrap_or_default();
-    problems.iter().map(|why| Cause::invalid(field, text, why)).collect()
 }
