@@ -1,10 +1,12 @@
 //! HorizontalPodAutoscaler: stored and shown; nothing scales here.
 
-use api_meta::status::Cause;
+mod validate;
+
+use api_meta::quantity;
 use serde_json::{Value, json};
 
 use super::cells::{self, UNKNOWN, UNSET, number};
-use super::fields::{ensure, items, map, preset, str_of};
+use super::fields::{Object, child, each, ensure, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem_of_both;
 use super::status;
@@ -25,11 +27,15 @@ pub fn horizontal_pod_autoscaler() -> Kind {
         ],
         hooks: Hooks {
             default,
-            validate: |_, object, _| validate(object),
+            validate: |_, object, old| {
+                validate::validate(&object["spec"], old.map(|old| &old["spec"]))
+            },
             validate_status: |object, _| {
                 status::counts(&object["status"], &["currentReplicas", "desiredReplicas"])
             },
-            decode_problem: quantity_problem_of_both,
+            decode_problem: |object| {
+                quantity_problem_of_both(object).or_else(|| target_problem(&object["spec"]))
+            },
             cells: row,
             ..Hooks::default()
         },
@@ -55,6 +61,17 @@ fn default(object: &mut Value) {
             },
         }]);
         preset(spec, "metrics", cpu);
+        each(spec, "metrics", |metric| {
+            let targets = metric.values_mut().filter_map(|source| source.get_mut("target"));
+            for value in targets.filter_map(|target| target.get_mut("value")) {
+                if let Some(text) = quantity::canonical(value) {
+                    *value = text.into();
+                }
+            }
+        });
+        if let Some(behavior) = child(spec, "behavior") {
+            default_behavior(behavior);
+        }
     }
     if let Some(status) = ensure(object, "status") {
         preset(status, "desiredReplicas", 0);
@@ -62,29 +79,27 @@ fn default(object: &mut Value) {
     }
 }
 
-fn validate(object: &Value) -> Vec<Cause> {
-    let spec = &object["spec"];
-    let mut causes = Vec::new();
-    let (least, most) = (number(&spec["minReplicas"]), number(&spec["maxReplicas"]));
-    if most < 1 {
-        causes.push(Cause::required("spec.maxReplicas", "must be set and greater than 0"));
+/// The complaint about the first target whose value is no quantity. Elsewhere, a `value` is a text.
+fn target_problem(spec: &Value) -> Option<String> {
+    let sources = items(&spec["metrics"]).iter().filter_map(Value::as_object).flatten();
+    let mut values = sources.map(|(_, source)| &source["target"]["value"]);
+    let is_wrong = |value: &Value| !value.is_null() && quantity::canonical(value).is_none();
+    values.any(is_wrong).then(|| quantity::QuantityError.to_string())
+}
+
+/// How fast it goes where nobody says. A window for less is left to the controller's own setting.
+fn default_behavior(behavior: &mut Object) {
+    let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+    let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+    if let Some(up) = ensure(behavior, "scaleUp") {
+        preset(up, "stabilizationWindowSeconds", 0);
+        preset(up, "selectPolicy", "Max");
+        preset(up, "policies", json!([pods, percent]));
     }
-    if most < least {
-        let text = "must be greater than or equal to `minReplicas`";
-        causes.push(Cause::invalid("spec.maxReplicas", &most.into(), text));
+    if let Some(down) = ensure(behavior, "scaleDown") {
+        preset(down, "selectPolicy", "Max");
+        preset(down, "policies", json!([percent]));
     }
-    for field in ["kind", "name"] {
-        if str_of(&spec["scaleTargetRef"][field]).is_empty() {
-            causes.push(Cause::required(format!("spec.scaleTargetRef.{field}"), ""));
-        }
-    }
-    let version = &spec["scaleTargetRef"]["apiVersion"];
-    if str_of(version).is_empty() {
-        let text = "apiVersion must specify API group";
-        let field = "spec.scaleTargetRef.apiVersion";
-        causes.push(Cause::invalid(field, &"".into(), text));
-    }
-    causes
 }
 
 fn row(object: &Value, now: i64) -> Vec<Value> {

@@ -39,7 +39,7 @@ const QUANTITY_MAPS: &[&str] = &[
     "used",
 ];
 /// Single quantities.
-const QUANTITIES: &[&str] = &["averageValue", "divisor", "sizeLimit"];
+const QUANTITIES: &[&str] = &["averageValue", "divisor", "sizeLimit", "tolerance"];
 /// Times to the second.
 const TIMES: &[&str] = &[
     "completionTime",

@@ -24,7 +24,10 @@ use serde_json::Value;
 
 pub use container::ephemeral_container;
 pub(super) use resources::requests_of_containers;
-pub use resources::{is_native, is_of_quotas, of_node, of_quota};
+pub use resources::{
+    container_name_problems, is_compressible, is_native, is_of_quotas, name_problems, of_container,
+    of_node, of_quota,
+};
 pub use status::status;
 
 use super::super::fields::{items, str_of};

@@ -64,7 +64,7 @@ fn is_of_containers(name: &str) -> bool {
 }
 
 /// Whether more may be used than was asked for.
-fn is_compressible(name: &str) -> bool {
+pub fn is_compressible(name: &str) -> bool {
     is_native(name) && !name.starts_with(PAGES)
 }
 
@@ -79,7 +79,7 @@ fn is_standard(name: &str) -> bool {
 }
 
 /// Problems of a name wherever resources have names.
-fn name_problems(name: &str) -> Vec<String> {
+pub fn name_problems(name: &str) -> Vec<String> {
     let problems = names::qualified_name(name);
     let known = name.contains('/') || is_standard(name);
     if problems.is_empty() && !known {
@@ -88,7 +88,7 @@ fn name_problems(name: &str) -> Vec<String> {
     problems
 }
 
-fn container_name_problems(name: &str) -> Vec<String> {
+pub fn container_name_problems(name: &str) -> Vec<String> {
     let mut problems = name_problems(name);
     if !name.contains('/') && !is_of_containers(name) {
         problems.push("must be a standard resource for containers".to_owned());
