@@ -3,15 +3,16 @@
 //! [`crate::admission`].
 
 mod budget;
+mod limits;
 mod quota;
+mod runtime;
 
 use api_meta::object::ObjectExt;
-use api_meta::quantity::Quantity;
 use api_meta::status::Cause;
 use serde_json::Value;
 
 use super::cells::{self, number};
-use super::fields::{Object, each, ensure, items, map, preset, str_of, text};
+use super::fields::{Object, each, ensure, map, preset, str_of, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::{quantity_problem, quantity_problem_of_both};
 use super::{pod, status};
@@ -19,6 +20,7 @@ use super::{pod, status};
 const SYSTEM_PREFIX: &str = "system-";
 /// Above are the classes of the system.
 const USER_PRIORITY_MAX: i64 = 1_000_000_000;
+const PREEMPTION_POLICIES: [&str; 2] = ["PreemptLowerPriority", "Never"];
 const SYSTEM_CLASSES: &[&str] = &["system-cluster-critical", "system-node-critical"];
 
 pub fn pod_disruption_budget() -> Kind {
@@ -134,7 +136,7 @@ pub fn limit_range() -> Kind {
                 }
             },
             decode_problem: |object| quantity_problem(&object["spec"]),
-            validate: |_, object, _| validate_limits(object),
+            validate: |_, object, _| limits::validate(&object["spec"]),
             cells: |object, _| {
                 vec![cells::name(object), object["metadata"]["creationTimestamp"].clone()]
             },
@@ -163,55 +165,6 @@ fn default_limit(limit: &mut Object) {
     }
 }
 
-/// What the bounds of one resource are compared with, and how a violation is told.
-const LIMIT_ORDER: [(&str, &str, &str); 6] = [
-    ("min", "min value", "max"),
-    ("default", "default limit value", "max"),
-    ("min", "min value", "defaultRequest"),
-    ("defaultRequest", "default request value", "max"),
-    ("min", "min value", "default"),
-    ("defaultRequest", "default request value", "default"),
-];
-
-fn validate_limits(object: &Value) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    for (index, limit) in items(&object["spec"]["limits"]).iter().enumerate() {
-        let mut names: Vec<&String> = ["min", "max", "default", "defaultRequest"]
-            .iter()
-            .filter_map(|field| limit[*field].as_object())
-            .flat_map(|values| values.keys())
-            .collect();
-        names.sort();
-        names.dedup();
-        for name in names {
-            let amount =
-                |field: &str| limit[field][name.as_str()].as_str()?.parse::<Quantity>().ok();
-            for (field, said, bound) in LIMIT_ORDER {
-                let (Some(value), Some(most)) = (amount(field), amount(bound)) else { continue };
-                if value <= most {
-                    continue;
-                }
-                // A minimum above a default is told of the default.
-                let (at, text) = match (field, bound) {
-                    ("min", "defaultRequest") => (
-                        bound,
-                        format!("min value {value} is greater than default request value {most}"),
-                    ),
-                    _ => {
-                        let bound =
-                            if bound == "max" { "max value" } else { "default limit value" };
-                        (field, format!("{said} {value} is greater than {bound} {most}"))
-                    }
-                };
-                let shown = if at == field { &value } else { &most };
-                let path = format!("spec.limits[{index}].{at}[{name}]");
-                causes.push(Cause::invalid(path, &shown.to_string().into(), &text));
-            }
-        }
-    }
-    causes
-}
-
 pub fn priority_class() -> Kind {
     Kind {
         namespaced: false,
@@ -236,28 +189,9 @@ pub fn priority_class() -> Kind {
                     preset(object, "value", 0);
                 }
             },
-            validate: |write, object, old| {
-                if old.is_some_and(|old| old["value"] != object["value"]) {
-                    return vec![Cause::forbidden("value", "may not be changed in an update.")];
-                }
-                if !write.name.starts_with(SYSTEM_PREFIX)
-                    && object["value"].as_i64() > Some(USER_PRIORITY_MAX)
-                {
-                    let text = format!(
-                        "maximum allowed value of a user defined priority is {USER_PRIORITY_MAX}"
-                    );
-                    return vec![Cause::forbidden("value", &text)];
-                }
-                let reserved = old.is_none() && write.name.starts_with(SYSTEM_PREFIX);
-                if !reserved || SYSTEM_CLASSES.contains(&write.name) {
-                    return Vec::new();
-                }
-                let text = format!(
-                    "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system \
-                     use only. error: {} is not a known system priority class",
-                    write.name
-                );
-                vec![Cause::forbidden("metadata.name", &text)]
+            validate: |write, object, old| match old {
+                Some(old) => priority_changes(object, old),
+                None => validate_priority(write.name, object),
             },
             cells: |object, now| {
                 vec![
@@ -274,11 +208,48 @@ pub fn priority_class() -> Kind {
     }
 }
 
+fn validate_priority(name: &str, class: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if name.starts_with(SYSTEM_PREFIX) {
+        if !SYSTEM_CLASSES.contains(&name) {
+            let text = format!(
+                "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use \
+                 only. error: {name} is not a known system priority class"
+            );
+            causes.push(Cause::forbidden("metadata.name", &text));
+        }
+    } else if class["value"].as_i64() > Some(USER_PRIORITY_MAX) {
+        let text =
+            format!("maximum allowed value of a user defined priority is {USER_PRIORITY_MAX}");
+        causes.push(Cause::forbidden("value", &text));
+    }
+    let policy = &class["preemptionPolicy"];
+    if policy == "" {
+        causes.push(Cause::required("preemptionPolicy", ""));
+    } else if !PREEMPTION_POLICIES.contains(&str_of(policy)) {
+        causes.push(Cause::not_supported("preemptionPolicy", policy, &PREEMPTION_POLICIES));
+    }
+    causes
+}
+
+fn priority_changes(class: &Value, old: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    if old["value"] != class["value"] {
+        causes.push(Cause::forbidden("value", "may not be changed in an update."));
+    }
+    let (field, policy) = ("preemptionPolicy", &class["preemptionPolicy"]);
+    if old[field] != *policy {
+        causes.push(Cause::invalid(field, policy, "field is immutable"));
+    }
+    causes
+}
+
 pub fn runtime_class() -> Kind {
     let mut kind = Kind {
         namespaced: false,
         columns: &[NAME, ("Handler", "string", "", 0), AGE],
         hooks: Hooks {
+            validate: |_, object, old| runtime::validate(object, old),
             cells: |object, now| {
                 let handler = str_of(&object["handler"]);
                 vec![cells::name(object), handler.into(), cells::age(object, now)]
