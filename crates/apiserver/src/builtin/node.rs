@@ -1,15 +1,15 @@
 //! Node: what a kubelet says of its machine. Stored as it is said.
 
-use api_meta::names;
-use api_meta::status::Cause;
+mod validate;
+
 use serde_json::{Value, json};
 
 use super::cells::{self, NONE, UNKNOWN};
-use super::fields::{child, each, ensure, items, map, preset, str_of};
+use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
-use super::{pod, status};
-use crate::strategy::Operation;
+use super::status;
+use crate::strategy::{Operation, Write};
 
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 const ROLE_LABEL: &str = "kubernetes.io/role";
@@ -46,15 +46,9 @@ pub fn kind() -> Kind {
         keeps_status: true,
         hooks: Hooks {
             default,
-            prepare: |write, object, old| {
-                let was_configured = old.is_some_and(|old| !old["status"]["config"].is_null());
-                let status = map(object).and_then(|object| child(object, "status"));
-                if write.operation == Operation::UpdateStatus && !was_configured {
-                    status.and_then(|status| status.remove("config"));
-                }
-            },
-            validate: |_, object, old| validate(object, old),
-            validate_status: |object, old| validate(object, Some(old)),
+            prepare,
+            validate: |_, object, old| validate::validate(object, old),
+            validate_status: validate::changes,
             decode_problem: |object| quantity_problem(&object["status"]),
             cells: row,
             ..Hooks::default()
@@ -65,10 +59,8 @@ pub fn kind() -> Kind {
 
 fn default(object: &mut Value) {
     let Some(object) = map(object) else { return };
-    if let Some(spec) = ensure(object, "spec")
-        && let Some(cidr) = spec.get("podCIDR").cloned()
-    {
-        preset(spec, "podCIDRs", json!([cidr]));
+    if let Some(spec) = ensure(object, "spec") {
+        default_ranges(spec);
     }
     let Some(status) = ensure(object, "status") else { return };
     if let Some(endpoints) = ensure(status, "daemonEndpoints")
@@ -85,40 +77,29 @@ fn default(object: &mut Value) {
     each(status, "images", |image| preset(image, "names", Value::Null));
 }
 
-fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    for kind in ["capacity", "allocatable"] {
-        let amounts = &object["status"][kind];
-        pod::validate::of_node(&format!("status.{kind}"), amounts, &mut causes);
+/// The oldest field tells the first range; where the two differ, it is right.
+fn default_ranges(spec: &mut Object) {
+    let first = text(spec, "podCIDR").to_owned();
+    let among = spec.get("podCIDRs").and_then(|ranges| ranges.get(0)?.as_str()).unwrap_or_default();
+    if first.is_empty() && !among.is_empty() {
+        spec.insert("podCIDR".to_owned(), among.into());
+    } else if first != among {
+        spec.insert("podCIDRs".to_owned(), json!([first]));
     }
-    if old.is_some() {
-        causes.extend(addresses(&object["status"]["addresses"]));
-    }
-    for (index, taint) in items(&object["spec"]["taints"]).iter().enumerate() {
-        let path = format!("metadata.taints[{index}]");
-        let key = Value::from(str_of(&taint["key"]));
-        for problem in names::qualified_name(str_of(&key)) {
-            causes.push(Cause::invalid(format!("{path}.key"), &key, &problem));
-        }
-        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        if !effects.contains(&str_of(&taint["effect"])) {
-            let field = format!("{path}.effect");
-            causes.push(Cause::not_supported(field, &taint["effect"], &effects));
-        }
-    }
-    causes
 }
 
-fn addresses(list: &Value) -> Vec<Cause> {
-    let list = items(list);
-    let is_again = |(index, address): &(usize, &Value)| list[..*index].contains(address);
-    let tell = |(index, address): (usize, &Value)| {
-        // In the form of the type that upstream keeps for itself.
-        let (kind, text) = (str_of(&address["type"]), str_of(&address["address"]));
-        let message = format!(r#"Duplicate value: {{"Type":"{kind}","Address":"{text}"}}"#);
-        Cause::new("FieldValueDuplicate", format!("status.addresses[{index}]"), message)
-    };
-    list.iter().enumerate().filter(is_again).map(tell).collect()
+/// Where a kubelet takes its settings from is no longer told, only kept where it was.
+fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
+    let was_told =
+        |path: &str| old.is_some_and(|old| !old.pointer(path).is_none_or(Value::is_null));
+    let Some(object) = map(object) else { return };
+    let is_of_status = write.operation == Operation::UpdateStatus;
+    if !is_of_status && !was_told("/spec/configSource") {
+        child(object, "spec").and_then(|spec| spec.remove("configSource"));
+    }
+    if (is_of_status || old.is_none()) && !was_told("/status/config") {
+        child(object, "status").and_then(|status| status.remove("config"));
+    }
 }
 
 fn row(object: &Value, now: i64) -> Vec<Value> {

@@ -171,9 +171,11 @@ fn validate_range(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     causes
 }
 
+/// What is said of a text that is no range at all.
+pub const FORM: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+
 /// Why a text is no range of addresses.
-fn range_problem(text: &str) -> Option<&'static str> {
-    const FORM: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+pub fn range_problem(text: &str) -> Option<&'static str> {
     let Some((address, length)) = text.split_once('/') else { return Some(FORM) };
     let padded = |part: &str| part.len() > 1 && part.starts_with('0');
     if padded(length) || !address.contains(':') && address.split('.').any(padded) {
