@@ -5,7 +5,7 @@ use api_meta::time;
 use serde_json::Value;
 
 use super::cells;
-use super::fields::{ensure, map, str_of};
+use super::fields::{child, ensure, map, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use crate::resource::Rules;
 use crate::strategy::Write;
@@ -20,6 +20,7 @@ pub fn kind() -> Kind {
                     canonical_micros(spec, &["acquireTime", "renewTime"]);
                 }
             },
+            prepare,
             validate,
             decode_problem: |object| {
                 ["acquireTime", "renewTime"]
@@ -51,6 +52,16 @@ fn validate(_write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Cau
         causes.push(Cause::invalid("spec.leaseTransitions", value, text));
     }
     causes
+}
+
+/// Leases for which somebody chooses the holder are behind a feature gate that is closed.
+fn prepare(_: &Write<'_>, object: &mut Value, old: Option<&Value>) {
+    let Some(spec) = map(object).and_then(|object| child(object, "spec")) else { return };
+    for field in ["strategy", "preferredHolder"] {
+        if old.is_none_or(|old| old["spec"][field].is_null()) {
+            spec.remove(field);
+        }
+    }
 }
 
 /// Brings microsecond times into UTC; leaves what is none.
