@@ -159,3 +159,51 @@ fn network_kinds_are_judged_as_kube_apiserver_judges_them() {
     ];
     NETWORK.judge(&kept, 50, 20);
 }
+
+const CLUSTER: Area = Area {
+    kinds: &[
+        Kind {
+            name: "scaler",
+            path: "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
+            part: Some("spec"),
+        },
+        Kind { name: "limits", path: "/api/v1/namespaces/default/limitranges", part: Some("spec") },
+        Kind { name: "node", path: "/api/v1/nodes", part: None },
+        Kind { name: "priority", path: "/apis/scheduling.k8s.io/v1/priorityclasses", part: None },
+        Kind { name: "runtime", path: "/apis/node.k8s.io/v1/runtimeclasses", part: None },
+        Kind {
+            name: "lease",
+            path: "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+            part: Some("spec"),
+        },
+    ],
+    cases: include_str!("specs/cluster.txt"),
+};
+
+#[test]
+fn kinds_of_the_whole_cluster_are_judged_as_kube_apiserver_judges_them() {
+    let named = |kind: &'static str, mut object: Value| {
+        object["metadata"]["name"] = format!("of-spec-{kind}").into();
+        Kept { kind, object }
+    };
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"});
+    let scaler = json!({"spec": {"minReplicas": 2, "maxReplicas": 3, "scaleTargetRef": target}});
+    // Limits of what is nowhere limit nobody.
+    let limits = json!({"spec": {"limits": [{"type": "example.com/nothing"}]}});
+    let node = json!({"spec": {
+        "externalID": "x",
+        "podCIDR": "10.0.1.0/24",
+        "podCIDRs": ["10.0.1.0/24"],
+        "providerID": "first",
+        "unschedulable": true,
+    }});
+    let kept = [
+        named("scaler", scaler),
+        named("limits", limits),
+        named("node", node),
+        named("priority", json!({"value": 5})),
+        named("runtime", json!({"handler": "a"})),
+        named("lease", json!({"spec": {"holderIdentity": "a"}})),
+    ];
+    CLUSTER.judge(&kept, 75, 40);
+}
