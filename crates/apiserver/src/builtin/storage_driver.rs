@@ -10,16 +10,21 @@ use serde_json::{Value, json};
 use super::cells::{self, UNSET};
 use super::fields::{each, ensure, items, map, preset, str_of, texts};
 use super::kind::{AGE, Hooks, Kind, NAME};
+use super::pod;
 use super::template::not_negative;
+use super::volume::{class, persistent};
 use crate::strategy::Write;
 
 /// Keys and values of an attachment's metadata together, in bytes.
 const ATTACHMENT_METADATA_MAX: usize = 256 << 10;
 const ERROR_LENGTH_MAX: usize = 1024;
+const NODE_ID_LENGTH_MAX: usize = 256;
 const GROUP: &str = "storage.k8s.io";
 const IMMUTABLE: &str = "field is immutable";
 /// Shortest life of a token that a driver may ask for.
 const TOKEN_SECONDS_MIN: i64 = 600;
+const TOKEN_SECONDS_MAX: i64 = 1 << 32;
+const UPDATE_SECONDS_MIN: i64 = 10;
 
 const MODES: [&str; 2] = ["Persistent", "Ephemeral"];
 const GROUP_POLICIES: [&str; 3] = ["File", "None", "ReadWriteOnceWithFSType"];
@@ -106,10 +111,24 @@ fn validate_driver(_: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Ca
             let text = "may not specify a duration less than 10 minutes";
             causes.push(Cause::invalid(format!("{field}.expirationSeconds"), seconds, text));
         }
+        if seconds.as_i64().is_some_and(|seconds| seconds > TOKEN_SECONDS_MAX) {
+            let text = "may not specify a duration larger than 2^32 seconds";
+            causes.push(Cause::invalid(format!("{field}.expirationSeconds"), seconds, text));
+        }
     }
     let modes = &spec["volumeLifecycleModes"];
     for mode in items(modes).iter().filter(|mode| !MODES.contains(&str_of(mode))) {
         causes.push(Cause::not_supported("spec.volumeLifecycleModes", mode, &MODES));
+    }
+    let period = &spec["nodeAllocatableUpdatePeriodSeconds"];
+    if period.as_i64().is_some_and(|seconds| seconds < UPDATE_SECONDS_MIN) {
+        let text = format!("must be greater than or equal to {UPDATE_SECONDS_MIN} seconds");
+        causes.push(Cause::invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, &text));
+    }
+    let in_secrets = &spec["serviceAccountTokenInSecrets"];
+    if !in_secrets.is_null() && items(&spec["tokenRequests"]).is_empty() {
+        let text = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+        causes.push(Cause::invalid("spec.serviceAccountTokenInSecrets", in_secrets, text));
     }
     if let Some(old) = old {
         let old = &old["spec"];
@@ -158,36 +177,23 @@ pub fn csi_node() -> Kind {
 fn validate_node(_: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let drivers = items(&object["spec"]["drivers"]);
     let mut causes = Vec::new();
-    let mut seen = Vec::new();
     for (index, driver) in drivers.iter().enumerate() {
         let field = format!("spec.drivers[{index}]");
         let name = str_of(&driver["name"]);
-        causes.extend(driver_name(&format!("{field}.name"), name));
-        if str_of(&driver["nodeID"]).is_empty() {
-            causes.push(Cause::required(format!("{field}.nodeID"), ""));
-        }
+        causes.extend(driver_name(&format!("{field}.name"), &driver["name"]));
+        node_id(&format!("{field}.nodeID"), &driver["nodeID"], &mut causes);
         let count = &driver["allocatable"]["count"];
         causes.extend(not_negative(&format!("{field}.allocatable.count"), count));
-        let mut keys = Vec::new();
-        for key in items(&driver["topologyKeys"]).iter().map(str_of) {
-            if keys.contains(&key) {
-                causes.push(Cause::duplicate(&*field, &key.into()));
-            }
-            keys.push(key);
-            if key.is_empty() {
-                causes.push(Cause::required(&*field, ""));
-            }
-            let problems = names::qualified_name(key);
-            causes.extend(problems.iter().map(|text| Cause::invalid(&*field, &key.into(), text)));
-        }
-        if !name.is_empty() && seen.contains(&name) {
+        if drivers[..index].iter().any(|before| str_of(&before["name"]) == name) {
             causes.push(Cause::duplicate(format!("{field}.name"), &name.into()));
         }
-        seen.push(name);
+        topology(&field, &driver["topologyKeys"], &mut causes);
     }
     for before in old.map(|old| items(&old["spec"]["drivers"])).unwrap_or_default() {
-        let after = drivers.iter().find(|driver| driver["name"] == before["name"]);
-        if let Some(driver) = after.filter(|driver| *driver != before) {
+        let after = drivers.iter().filter(|driver| driver["name"] == before["name"]);
+        // How much it takes may change.
+        let kept = ["nodeID", "topologyKeys"];
+        for driver in after.filter(|driver| kept.iter().any(|it| driver[it] != before[it])) {
             let shown = format!(
                 "{{\"Name\":{},\"NodeID\":{},\"TopologyKeys\":{},\"Allocatable\":null}}",
                 driver["name"], driver["nodeID"], driver["topologyKeys"],
@@ -199,12 +205,35 @@ fn validate_node(_: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Caus
     causes
 }
 
-fn driver_name(field: &str, name: &str) -> Vec<Cause> {
-    if name.is_empty() {
-        return vec![Cause::required(field, "")];
+/// How a driver calls the node.
+fn node_id(field: &str, id: &Value, causes: &mut Vec<Cause>) {
+    if str_of(id).is_empty() {
+        causes.push(Cause::required(field, ""));
     }
-    let problems = names::dns1123_subdomain(&name.to_lowercase());
-    problems.iter().map(|text| Cause::invalid(field, &name.into(), text)).collect()
+    if str_of(id).len() > NODE_ID_LENGTH_MAX {
+        let text = format!("must be {NODE_ID_LENGTH_MAX} characters or less");
+        causes.push(Cause::invalid(field, id, &text));
+    }
+}
+
+fn topology(field: &str, keys: &Value, causes: &mut Vec<Cause>) {
+    let keys = items(keys);
+    for (index, key) in keys.iter().enumerate() {
+        if key == "" {
+            causes.push(Cause::required(field, ""));
+        }
+        if keys[..index].contains(key) {
+            causes.push(Cause::duplicate(field, key));
+        }
+        let problems = names::qualified_name(str_of(key));
+        causes.extend(problems.iter().map(|text| Cause::invalid(field, key, text)));
+    }
+}
+
+fn driver_name(field: &str, name: &Value) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    pod::validate::volume::driver(field, name, &mut causes);
+    causes
 }
 
 pub fn csi_storage_capacity() -> Kind {
@@ -322,7 +351,7 @@ fn validate_attachment_status(object: &Value) -> Vec<Cause> {
 
 fn validate_attachment(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let spec = &object["spec"];
-    let mut causes = driver_name("spec.attacher", str_of(&spec["attacher"]));
+    let mut causes = driver_name("spec.attacher", &spec["attacher"]);
     let volume = &spec["source"]["persistentVolumeName"];
     let inline = &spec["source"]["inlineVolumeSpec"];
     if volume.is_null() == inline.is_null() {
@@ -333,17 +362,20 @@ fn validate_attachment(object: &Value, old: Option<&Value>) -> Vec<Cause> {
             Cause::forbidden("spec.source", text)
         });
     }
-    if let Some(name) = volume.as_str() {
-        let field = "spec.source.persistentVolumeName";
-        if name.is_empty() {
-            causes.push(Cause::required(field, "must specify non empty persistentVolumeName"));
-        }
-        let problems = names::dns1123_subdomain(name);
-        causes.extend(problems.iter().map(|text| Cause::invalid(field, volume, text)));
+    let field = "spec.source.persistentVolumeName";
+    if volume == "" && inline.is_null() {
+        causes.push(Cause::required(field, "must specify non empty persistentVolumeName"));
+    }
+    if volume.is_null() && !inline.is_null() {
+        causes.extend(persistent::inline("spec.source.inlineVolumeSpec", inline));
     }
     let node = str_of(&spec["nodeName"]);
     let problems = names::dns1123_subdomain(node);
     causes.extend(problems.iter().map(|text| Cause::invalid("spec.nodeName", &node.into(), text)));
+    if let Some(name) = volume.as_str() {
+        let problems = names::dns1123_subdomain(name);
+        causes.extend(problems.iter().map(|text| Cause::invalid(field, volume, text)));
+    }
     if old.is_some_and(|old| old["spec"] != *spec) {
         let shown = format!(
             "{{\"Attacher\":{},\"Source\":{{\"PersistentVolumeName\":{volume},\
@@ -369,7 +401,8 @@ pub fn volume_attributes_class() -> Kind {
                 }
             },
             validate: |_, object, old| {
-                let mut causes = driver_name("driverName", str_of(&object["driverName"]));
+                let mut causes = class::provisioner("driverName", &object["driverName"]);
+                causes.extend(class::parameters(&object["parameters"]));
                 if object["parameters"].as_object().is_none_or(|map| map.is_empty()) {
                     let text = "must contain at least one key/value pair";
                     causes.push(Cause::required("parameters", text));

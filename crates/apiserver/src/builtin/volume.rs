@@ -1,29 +1,19 @@
 //! PersistentVolume, PersistentVolumeClaim, StorageClass.
 
-use api_meta::names;
-use api_meta::quantity::Quantity;
-use api_meta::status::Cause;
+pub mod claim;
+pub mod class;
+pub mod persistent;
+
 use api_meta::time;
 use serde_json::{Value, json};
 
 use super::cells::{self, UNSET};
-use super::fields::{Object, child, ensure, items, map, preset, str_of, texts};
+use super::fields::{Object, child, ensure, map, preset, str_of, texts};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::{quantity_problem, quantity_problem_of_both};
-use super::{old_annotations, pod, status};
+use super::{old_annotations, status};
 use crate::strategy::{Operation, Write};
 
-/// How far the growth of a claim may be.
-const RESIZE_STATES: [&str; 5] = [
-    "ControllerResizeInProgress",
-    "ControllerResizeInfeasible",
-    "NodeResizeInProgress",
-    "NodeResizeInfeasible",
-    "NodeResizePending",
-];
-const ACCESS_MODES: [&str; 4] =
-    ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
 pub fn persistent_volume() -> Kind {
@@ -46,7 +36,7 @@ pub fn persistent_volume() -> Kind {
         hooks: Hooks {
             default: default_volume,
             prepare: prepare_volume,
-            validate: |_, object, _| validate_volume(object),
+            validate: |_, object, old| persistent::validate(object, old),
             warnings: old_annotations::of_volume,
             decode_problem: |object| quantity_problem(&object["spec"]),
             cells: volume_row,
@@ -91,35 +81,6 @@ fn prepare_volume(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
         }
         _ => {}
     }
-}
-
-fn validate_volume(object: &Value) -> Vec<Cause> {
-    let spec = &object["spec"];
-    let mut causes = Vec::new();
-    if items(&spec["accessModes"]).is_empty() {
-        causes.push(Cause::required("spec.accessModes", ""));
-    }
-    if spec["capacity"]["storage"].is_null() {
-        causes.push(Cause::required("spec.capacity", ""));
-        causes.push(Cause::not_supported("spec.capacity", &spec["capacity"], &["storage"]));
-    }
-    let known = [
-        "accessModes",
-        "capacity",
-        "claimRef",
-        "mountOptions",
-        "nodeAffinity",
-        "persistentVolumeReclaimPolicy",
-        "storageClassName",
-        "volumeAttributesClassName",
-        "volumeMode",
-    ];
-    let sourced =
-        spec.as_object().is_some_and(|map| map.keys().any(|key| !known.contains(&key.as_str())));
-    if !sourced {
-        causes.push(Cause::required("spec", "must specify a volume type"));
-    }
-    causes
 }
 
 fn volume_row(object: &Value, now: i64) -> Vec<Value> {
@@ -168,8 +129,13 @@ pub fn persistent_volume_claim() -> Kind {
                     default_claim(object);
                 }
             },
-            validate: |_, object, old| validate_claim(object, old),
-            validate_status: |object, _| validate_claim_status(&object["status"]),
+            prepare: |write, object, old| {
+                if write.operation != Operation::UpdateStatus {
+                    claim::prepare(object, old);
+                }
+            },
+            validate: |_, object, old| claim::validate(object, old),
+            validate_status: |object, _| claim::validate_status(&object["status"]),
             warnings: old_annotations::of_claim,
             decode_problem: quantity_problem_of_both,
             cells: claim_row,
@@ -192,123 +158,6 @@ pub fn default_claim(claim: &mut Object) {
         preset(status, "phase", "Pending");
         status::default_conditions(status, &["lastProbeTime"]);
     }
-}
-
-fn validate_claim_status(status: &Value) -> Vec<Cause> {
-    let entries = |map: &'static str| status[map].as_object().into_iter().flatten();
-    let mut causes = Vec::new();
-    for (name, amount) in entries("capacity") {
-        causes.extend(status::basic_amount(&format!("status.capacity[{name}]"), amount));
-    }
-    let field = "status.allocatedResourceStatuses";
-    for (name, state) in entries("allocatedResourceStatuses") {
-        causes.extend(resizable(field, name));
-        if !RESIZE_STATES.contains(&str_of(state)) {
-            causes.push(Cause::not_supported(field, &name.as_str().into(), &RESIZE_STATES));
-        }
-    }
-    let field = "status.allocatedResources";
-    for (name, amount) in entries("allocatedResources") {
-        let problems = resizable(field, name);
-        if problems.is_empty() {
-            causes.extend(status::basic_amount(&format!("{field}[{name}]"), amount));
-        }
-        causes.extend(problems);
-    }
-    causes
-}
-
-/// Of what is not of a driver's own, nothing but the storage grows.
-fn resizable(field: &str, name: &str) -> Vec<Cause> {
-    let given = Value::from(name);
-    let problems = names::qualified_name(name);
-    if problems.is_empty() && pod::validate::is_native(name) && name != "storage" {
-        return vec![Cause::not_supported(field, &given, &["storage"])];
-    }
-    problems.iter().map(|problem| Cause::invalid(field, &given, problem)).collect()
-}
-
-fn validate_claim(object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let mut causes = claim_spec("spec", &object["spec"]);
-    if let Some(old) = old {
-        causes.extend(claim_changes(object, old));
-    }
-    causes
-}
-
-/// Problems of the spec of a claim, at `field`.
-pub fn claim_spec(field: &str, spec: &Value) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    if !spec["selector"].is_null() {
-        let path = format!("{field}.selector");
-        causes.extend(api_meta::labels::validate_selector(&path, &spec["selector"]));
-    }
-    let (path, modes) = (format!("{field}.accessModes"), items(&spec["accessModes"]));
-    if modes.is_empty() {
-        causes.push(Cause::required(&path, "at least 1 access mode is required"));
-    }
-    let unknown = modes.iter().filter(|mode| !ACCESS_MODES.contains(&str_of(mode)));
-    causes.extend(unknown.map(|mode| Cause::not_supported(&path, mode, &ACCESS_MODES)));
-    let exclusive = modes.iter().any(|mode| mode == "ReadWriteOncePod");
-    if exclusive && modes.iter().any(|mode| mode != "ReadWriteOncePod") {
-        let text = "may not use ReadWriteOncePod with other access modes";
-        causes.push(Cause::forbidden(&path, text));
-    }
-    let path = format!("{field}.resources[storage]");
-    let size = &spec["resources"]["requests"]["storage"];
-    match str_of(size).parse::<Quantity>() {
-        _ if size.is_null() => causes.push(Cause::required(path, "")),
-        Ok(amount) if amount <= Quantity::from_whole(0) => {
-            causes.push(Cause::invalid(path, size, "must be greater than zero"));
-        }
-        _ => {}
-    }
-    let class = str_of(&spec["storageClassName"]);
-    if !class.is_empty() {
-        let path = format!("{field}.storageClassName");
-        let problems = api_meta::names::dns1123_subdomain(class);
-        causes.extend(problems.iter().map(|why| Cause::invalid(&path, &class.into(), why)));
-    }
-    let mode = &spec["volumeMode"];
-    if mode.is_string() && !VOLUME_MODES.contains(&str_of(mode)) {
-        let path = format!("{field}.volumeMode");
-        causes.push(Cause::not_supported(path, mode, &VOLUME_MODES));
-    }
-    causes
-}
-
-/// What of a claim may not change so.
-fn claim_changes(claim: &Value, old: &Value) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let (mut new, mut before) = (claim["spec"].clone(), old["spec"].clone());
-    if str_of(&before["volumeName"]).is_empty() {
-        before["volumeName"] = new["volumeName"].clone();
-    }
-    if before["storageClassName"].is_null() {
-        before["storageClassName"] = new["storageClassName"].clone();
-    }
-    // Only what is bound grows, and changes its attributes.
-    if old["status"]["phase"] == "Bound" {
-        new["resources"]["requests"]["storage"] =
-            before["resources"]["requests"]["storage"].clone();
-        new["volumeAttributesClassName"] = before["volumeAttributesClassName"].clone();
-    }
-    let null = Value::Null;
-    let fields = |spec: &Value| spec.as_object().cloned().unwrap_or_default();
-    let (new, before) = (fields(&new), fields(&before));
-    let mut names = new.keys().chain(before.keys());
-    if names.any(|name| new.get(name).unwrap_or(&null) != before.get(name).unwrap_or(&null)) {
-        let text = "spec is immutable after creation except resources.requests and \
-                    volumeAttributesClassName for bound claims";
-        causes.push(Cause::forbidden("spec", text));
-    }
-    let amount = |value: &Value| str_of(value).parse::<Quantity>().ok();
-    let size = |claim: &Value| amount(&claim["spec"]["resources"]["requests"]["storage"]);
-    if size(claim) < size(old) && size(claim) <= amount(&old["status"]["capacity"]["storage"]) {
-        let text = "field can not be less than status.capacity";
-        causes.push(Cause::forbidden("spec.resources.requests.storage", text));
-    }
-    causes
 }
 
 fn claim_row(object: &Value, now: i64) -> Vec<Value> {
@@ -357,26 +206,7 @@ pub fn storage_class() -> Kind {
                     preset(object, "volumeBindingMode", "Immediate");
                 }
             },
-            validate: |_, object, old| {
-                let mut causes = Vec::new();
-                for field in ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"] {
-                    if old.is_some_and(|old| old[field] != object[field]) {
-                        causes.push(Cause::invalid(field, &object[field], "field is immutable"));
-                    }
-                }
-                if str_of(&object["provisioner"]).is_empty() {
-                    causes.push(Cause::required("provisioner", ""));
-                }
-                for (field, known) in [
-                    ("reclaimPolicy", ["Delete", "Retain"]),
-                    ("volumeBindingMode", ["Immediate", "WaitForFirstConsumer"]),
-                ] {
-                    if !known.contains(&str_of(&object[field])) {
-                        causes.push(Cause::not_supported(field, &object[field], &known));
-                    }
-                }
-                causes
-            },
+            validate: |_, object, old| class::validate(object, old),
             cells: |object, now| {
                 let annotations = &object["metadata"]["annotations"];
                 let default = str_of(&annotations[DEFAULT_CLASS]) == "true";

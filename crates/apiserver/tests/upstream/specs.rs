@@ -77,7 +77,16 @@ impl Area {
         run(async |world| {
             for Kept { kind, object } in kept {
                 for side in world.sides() {
-                    side.post(self.kind(kind).path, object).await.success();
+                    let path = self.kind(kind).path;
+                    side.post(path, object).await.success();
+                    if object["status"].is_object() {
+                        let path = format!(
+                            "{path}/{}/status",
+                            object["metadata"]["name"].as_str().unwrap()
+                        );
+                        let status = json!({"status": object["status"]}).to_string();
+                        side.patch(&path, "merge-patch+json", status).await.success();
+                    }
                 }
             }
             let lines = self.cases.lines().filter(|line| !line.starts_with('#'));
@@ -206,4 +215,87 @@ fn kinds_of_the_whole_cluster_are_judged_as_kube_apiserver_judges_them() {
         named("lease", json!({"spec": {"holderIdentity": "a"}})),
     ];
     CLUSTER.judge(&kept, 75, 40);
+}
+
+const STORAGE: Area = Area {
+    kinds: &[
+        Kind {
+            name: "claim",
+            path: "/api/v1/namespaces/default/persistentvolumeclaims",
+            part: Some("spec"),
+        },
+        Kind {
+            name: "claim-object",
+            path: "/api/v1/namespaces/default/persistentvolumeclaims",
+            part: None,
+        },
+        Kind { name: "volume", path: "/api/v1/persistentvolumes", part: Some("spec") },
+        Kind { name: "volume-object", path: "/api/v1/persistentvolumes", part: None },
+        Kind { name: "class", path: "/apis/storage.k8s.io/v1/storageclasses", part: None },
+        Kind {
+            name: "attachment",
+            path: "/apis/storage.k8s.io/v1/volumeattachments",
+            part: Some("spec"),
+        },
+        Kind { name: "csi-node", path: "/apis/storage.k8s.io/v1/csinodes", part: Some("spec") },
+        Kind { name: "driver", path: "/apis/storage.k8s.io/v1/csidrivers", part: Some("spec") },
+    ],
+    cases: include_str!("specs/storage.txt"),
+};
+
+#[test]
+fn volumes_are_judged_as_kube_apiserver_judges_them() {
+    let named = |kind: &'static str, name: &str, mut object: Value| {
+        object["metadata"]["name"] = name.into();
+        Kept { kind, object }
+    };
+    let claim = json!({
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "nowhere",
+    });
+    let mut bound = claim.clone();
+    bound["storageClassName"] = "none".into();
+    bound["volumeName"] = "of-spec-bound".into();
+    bound["resources"]["limits"] = json!({"storage": "8Gi"});
+    let mut old = json!({"spec": claim.clone()});
+    old["spec"]["storageClassName"] = Value::Null;
+    old["metadata"] = json!({"annotations": {"volume.beta.kubernetes.io/storage-class": "none"}});
+    let volume = |name: &str| {
+        json!({
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "csi": {"driver": "a", "volumeHandle": name},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
+            ]}},
+            "storageClassName": "none",
+        })
+    };
+    // Whoever looks for a volume in the real cluster finds none but the one for it.
+    let mut bound_volume = volume("bound");
+    bound_volume["claimRef"] = json!({"namespace": "default", "name": "of-spec-bound-claim"});
+    let mut kept_volume = volume("kept");
+    kept_volume["storageClassName"] = "kept".into();
+    kept_volume["volumeAttributesClassName"] = "a".into();
+    let status = json!({
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "phase": "Bound",
+    });
+    let driver = json!({"name": "a", "nodeID": "b", "topologyKeys": null});
+    let attachment =
+        json!({"attacher": "a", "nodeName": "b", "source": {"persistentVolumeName": "c"}});
+    let kept = [
+        named("volume", "of-spec-volume", json!({"spec": kept_volume})),
+        named("volume", "of-spec-bound", json!({"spec": bound_volume})),
+        named("claim", "of-spec-claim", json!({"spec": claim})),
+        named("claim", "of-spec-bound-claim", json!({"spec": bound, "status": status})),
+        named("claim-object", "of-spec-old-claim", old),
+        named("class", "of-spec-class", json!({"provisioner": "a", "parameters": {"a": "b"}})),
+        named("attachment", "of-spec-attachment", json!({"spec": attachment})),
+        named("csi-node", "of-spec-csi-node", json!({"spec": {"drivers": [driver]}})),
+        named("driver", "of-spec-driver", json!({"spec": {}})),
+    ];
+    STORAGE.judge(&kept, 95, 40);
 }

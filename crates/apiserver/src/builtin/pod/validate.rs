@@ -13,7 +13,7 @@ mod resource_claim;
 mod resources;
 mod security;
 mod status;
-mod volume;
+pub mod volume;
 mod windows;
 
 use std::collections::BTreeSet;
@@ -22,6 +22,7 @@ use api_meta::names::{self, NameCheck};
 use api_meta::status::Cause;
 use serde_json::Value;
 
+pub use affinity::node_selector;
 pub use container::ephemeral_container;
 pub(super) use resources::requests_of_containers;
 pub use resources::{
@@ -180,7 +181,7 @@ fn one_of(field: &str, object: &Value, name: &str, allowed: &[&str], causes: &mu
 }
 
 /// A text of a set, without which there is no sense.
-fn chosen(path: &str, value: &Value, allowed: &[&str], causes: &mut Vec<Cause>) {
+pub fn chosen(path: &str, value: &Value, allowed: &[&str], causes: &mut Vec<Cause>) {
     let value = str_of(value);
     if !allowed.contains(&value) {
         causes.push(Cause::not_supported(path, &value.into(), allowed));
@@ -188,7 +189,7 @@ fn chosen(path: &str, value: &Value, allowed: &[&str], causes: &mut Vec<Cause>) 
 }
 
 /// True when the text is there.
-fn required(path: &str, value: &Value, causes: &mut Vec<Cause>) -> bool {
+pub fn required(path: &str, value: &Value, causes: &mut Vec<Cause>) -> bool {
     let is_empty = str_of(value).is_empty();
     if is_empty {
         causes.push(Cause::required(path, ""));
@@ -196,7 +197,7 @@ fn required(path: &str, value: &Value, causes: &mut Vec<Cause>) -> bool {
     !is_empty
 }
 
-fn name(path: &str, value: &Value, check: NameCheck, causes: &mut Vec<Cause>) {
+pub fn name(path: &str, value: &Value, check: NameCheck, causes: &mut Vec<Cause>) {
     let text = str_of(value);
     causes.extend(check(text).iter().map(|why| Cause::invalid(path, &text.into(), why)));
 }
@@ -249,7 +250,7 @@ fn descending_path(path: &str, value: &Value, causes: &mut Vec<Cause>) {
     no_backsteps(path, value, causes);
 }
 
-fn no_backsteps(path: &str, value: &Value, causes: &mut Vec<Cause>) {
+pub fn no_backsteps(path: &str, value: &Value, causes: &mut Vec<Cause>) {
     if str_of(value).split('/').any(|part| part == "..") {
         causes.push(Cause::invalid(path, value, "must not contain '..'"));
     }

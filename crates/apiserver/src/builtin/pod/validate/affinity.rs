@@ -36,17 +36,21 @@ fn weight(path: &str, wish: &Value, causes: &mut Vec<Cause>) {
 
 fn nodes(field: &str, affinity: &Value, causes: &mut Vec<Cause>) {
     if affinity[REQUIRED].is_object() {
-        let path = format!("{field}.{REQUIRED}.nodeSelectorTerms");
-        let terms = &affinity[REQUIRED]["nodeSelectorTerms"];
-        if items(terms).is_empty() {
-            causes.push(Cause::required(&path, "must have at least one node selector term"));
-        }
-        each(&path, terms).for_each(|(path, term)| node_term(&path, term, causes));
+        node_selector(&format!("{field}.{REQUIRED}"), &affinity[REQUIRED], causes);
     }
     for (path, wish) in each(&format!("{field}.{PREFERRED}"), &affinity[PREFERRED]) {
         weight(&path, wish, causes);
         node_term(&format!("{path}.preference"), &wish["preference"], causes);
     }
+}
+
+/// Terms of which one has to fit a node.
+pub fn node_selector(field: &str, selector: &Value, causes: &mut Vec<Cause>) {
+    let (path, terms) = (format!("{field}.nodeSelectorTerms"), &selector["nodeSelectorTerms"]);
+    if items(terms).is_empty() {
+        causes.push(Cause::required(&path, "must have at least one node selector term"));
+    }
+    each(&path, terms).for_each(|(path, term)| node_term(&path, term, causes));
 }
 
 fn node_term(path: &str, term: &Value, causes: &mut Vec<Cause>) {

@@ -1,7 +1,7 @@
 //! Volumes of a pod.
 
 mod files;
-mod network;
+pub mod network;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{container, each, no_backsteps, required, required_name};
 use crate::builtin::fields::{Object, str_of};
-use crate::builtin::volume::claim_spec;
+use crate::builtin::volume::claim;
 
 /// Volumes by name.
 pub type Volumes<'a> = BTreeMap<&'a str, &'a Value>;
@@ -106,7 +106,7 @@ fn source(path: &str, volume: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Texts that all must be there.
-fn texts(path: &str, source: &Value, names: &[&str], causes: &mut Vec<Cause>) {
+pub fn texts(path: &str, source: &Value, names: &[&str], causes: &mut Vec<Cause>) {
     for name in names {
         required(&format!("{path}.{name}"), &source[name], causes);
     }
@@ -120,7 +120,7 @@ fn empty_dir(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn host_path(path: &str, source: &Value, causes: &mut Vec<Cause>) {
+pub fn host_path(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     texts(path, source, &["path"], causes);
     no_backsteps(&format!("{path}.path"), &source["path"], causes);
     super::chosen(&format!("{path}.type"), &source["type"], &HOST_PATH_TYPES, causes);
@@ -131,16 +131,19 @@ fn git_repo(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     super::descending_path(&format!("{path}.directory"), &source["directory"], causes);
 }
 
-fn csi(path: &str, source: &Value, causes: &mut Vec<Cause>) {
-    let at = format!("{path}.driver");
-    let driver = &source["driver"];
-    if required(&at, driver, causes) {
+/// The name of a driver of volumes.
+pub fn driver(path: &str, driver: &Value, causes: &mut Vec<Cause>) {
+    if required(path, driver, causes) {
         if str_of(driver).len() > DRIVER_LENGTH_MAX {
-            causes.push(Cause::too_long(&at, DRIVER_LENGTH_MAX));
+            causes.push(Cause::too_long(path, DRIVER_LENGTH_MAX));
         }
         let check = |name: &str| names::dns1123_subdomain(&name.to_lowercase());
-        super::name(&at, driver, check, causes);
+        super::name(path, driver, check, causes);
     }
+}
+
+fn csi(path: &str, source: &Value, causes: &mut Vec<Cause>) {
+    driver(&format!("{path}.driver"), &source["driver"], causes);
     let secret = &source["nodePublishSecretRef"];
     if secret.is_object()
         && required(&format!("{path}.nodePublishSecretRef.name"), &secret["name"], causes)
@@ -169,7 +172,7 @@ fn ephemeral(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     for name in metadata.keys().filter(|name| !allowed.contains(&name.as_str())) {
         causes.push(Cause::forbidden(format!("{at}.{name}"), "cannot be set"));
     }
-    causes.extend(claim_spec(&format!("{path}.spec"), &template["spec"]));
+    causes.extend(claim::spec(&format!("{path}.spec"), &template["spec"]));
 }
 
 fn image(path: &str, source: &Value, causes: &mut Vec<Cause>) {

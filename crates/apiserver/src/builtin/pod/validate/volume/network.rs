@@ -25,7 +25,7 @@ fn partition(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     within(&format!("{path}.partition"), &source["partition"], 0..=NUMBER_MAX, text, causes);
 }
 
-fn lun(path: &str, source: &Value, causes: &mut Vec<Cause>) {
+pub fn lun(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     let text = "must be between 0 and 255, inclusive";
     within(&format!("{path}.lun"), &source["lun"], 0..=NUMBER_MAX, text, causes);
 }
@@ -65,24 +65,23 @@ pub fn iscsi(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A name by date and owner (`iqn`), or by a number of 64 (`eui`) or 128 bits (`naa`).
 fn iscsi_name(path: &str, name: &str, causes: &mut Vec<Cause>) {
+    if !["iqn", "eui", "naa"].iter().any(|kind| name.starts_with(kind)) {
+        let text = "must be valid format starting with iqn, eui, or naa";
+        causes.push(Cause::invalid(path, &name.into(), text));
+    } else if !is_iscsi_name(name) {
+        causes.push(Cause::invalid(path, &name.into(), "must be valid format"));
+    }
+}
+
+/// A name by date and owner (`iqn`), or by a number of 64 (`eui`) or 128 bits (`naa`).
+pub fn is_iscsi_name(name: &str) -> bool {
     let digits = |text: &str, count| {
         text.len() == count && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };
-    let fits = match name.get(..3) {
-        Some("iqn") => is_iqn(name),
-        Some("eui") => name.strip_prefix("eui.").is_some_and(|text| digits(text, 16)),
-        Some("naa") => name.strip_prefix("naa.").is_some_and(|text| digits(text, 32)),
-        _ => {
-            let text = "must be valid format starting with iqn, eui, or naa";
-            causes.push(Cause::invalid(path, &name.into(), text));
-            return;
-        }
-    };
-    if !fits {
-        causes.push(Cause::invalid(path, &name.into(), "must be valid format"));
-    }
+    is_iqn(name)
+        || name.strip_prefix("eui.").is_some_and(|text| digits(text, 16))
+        || name.strip_prefix("naa.").is_some_and(|text| digits(text, 32))
 }
 
 /// `iqn.<year>-<month>.<owner>:<name>`.
