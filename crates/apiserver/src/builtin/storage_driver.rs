@@ -97,25 +97,7 @@ fn validate_driver(_: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Ca
         let field = "spec.fsGroupPolicy";
         causes.push(Cause::not_supported(field, &spec["fsGroupPolicy"], &GROUP_POLICIES));
     }
-    let mut audiences = Vec::new();
-    for (index, request) in items(&spec["tokenRequests"]).iter().enumerate() {
-        let field = format!("spec.tokenRequests[{index}]");
-        let audience = str_of(&request["audience"]);
-        if audiences.contains(&audience) {
-            causes.push(Cause::duplicate(format!("{field}.audience"), &request["audience"]));
-            continue;
-        }
-        audiences.push(audience);
-        let seconds = &request["expirationSeconds"];
-        if seconds.as_i64().is_some_and(|seconds| seconds < TOKEN_SECONDS_MIN) {
-            let text = "may not specify a duration less than 10 minutes";
-            causes.push(Cause::invalid(format!("{field}.expirationSeconds"), seconds, text));
-        }
-        if seconds.as_i64().is_some_and(|seconds| seconds > TOKEN_SECONDS_MAX) {
-            let text = "may not specify a duration larger than 2^32 seconds";
-            causes.push(Cause::invalid(format!("{field}.expirationSeconds"), seconds, text));
-        }
-    }
+    tokens(&spec["tokenRequests"], &mut causes);
     let modes = &spec["volumeLifecycleModes"];
     for mode in items(modes).iter().filter(|mode| !MODES.contains(&str_of(mode))) {
         causes.push(Cause::not_supported("spec.volumeLifecycleModes", mode, &MODES));
@@ -141,6 +123,29 @@ fn validate_driver(_: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Ca
         }
     }
     causes
+}
+
+/// For whom a driver wants tokens, and for how long.
+fn tokens(requests: &Value, causes: &mut Vec<Cause>) {
+    let mut audiences = Vec::new();
+    for (index, request) in items(requests).iter().enumerate() {
+        let field = format!("spec.tokenRequests[{index}]");
+        let audience = str_of(&request["audience"]);
+        if audiences.contains(&audience) {
+            causes.push(Cause::duplicate(format!("{field}.audience"), &request["audience"]));
+            continue;
+        }
+        audiences.push(audience);
+        let seconds = &request["expirationSeconds"];
+        if seconds.as_i64().is_some_and(|seconds| seconds < TOKEN_SECONDS_MIN) {
+            let text = "may not specify a duration less than 10 minutes";
+            causes.push(Cause::invalid(format!("{field}.expirationSeconds"), seconds, text));
+        }
+        if seconds.as_i64().is_some_and(|seconds| seconds > TOKEN_SECONDS_MAX) {
+            let text = "may not specify a duration larger than 2^32 seconds";
+            causes.push(Cause::invalid(format!("{field}.expirationSeconds"), seconds, text));
+        }
+    }
 }
 
 pub fn csi_node() -> Kind {
@@ -401,17 +406,18 @@ pub fn volume_attributes_class() -> Kind {
                 }
             },
             validate: |_, object, old| {
-                let mut causes = class::provisioner("driverName", &object["driverName"]);
-                causes.extend(class::parameters(&object["parameters"]));
-                if object["parameters"].as_object().is_none_or(|map| map.is_empty()) {
-                    let text = "must contain at least one key/value pair";
-                    causes.push(Cause::required("parameters", text));
-                }
+                let mut causes = Vec::new();
                 for field in ["driverName", "parameters"] {
                     if old.is_some_and(|old| old[field] != object[field]) {
                         let text = format!("updates to {field} are forbidden.");
                         causes.push(Cause::forbidden(field, &text));
                     }
+                }
+                causes.extend(class::provisioner("driverName", &object["driverName"]));
+                causes.extend(class::parameters(&object["parameters"]));
+                if object["parameters"].as_object().is_none_or(|map| map.is_empty()) {
+                    let text = "must contain at least one key/value pair";
+                    causes.push(Cause::required("parameters", text));
                 }
                 causes
             },

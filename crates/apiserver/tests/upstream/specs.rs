@@ -233,6 +233,11 @@ const STORAGE: Area = Area {
         Kind { name: "volume-object", path: "/api/v1/persistentvolumes", part: None },
         Kind { name: "class", path: "/apis/storage.k8s.io/v1/storageclasses", part: None },
         Kind {
+            name: "attributes",
+            path: "/apis/storage.k8s.io/v1/volumeattributesclasses",
+            part: None,
+        },
+        Kind {
             name: "attachment",
             path: "/apis/storage.k8s.io/v1/volumeattachments",
             part: Some("spec"),
@@ -267,7 +272,7 @@ fn volumes_are_judged_as_kube_apiserver_judges_them() {
             "capacity": {"storage": "1Gi"},
             "csi": {"driver": "a", "volumeHandle": name},
             "nodeAffinity": {"required": {"nodeSelectorTerms": [
-                {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
+                {"matchExpressions": [{"key": "failure-domain.beta.kubernetes.io/zone", "operator": "Exists"}]},
             ]}},
             "storageClassName": "none",
         })
@@ -283,6 +288,7 @@ fn volumes_are_judged_as_kube_apiserver_judges_them() {
         "capacity": {"storage": "1Gi"},
         "phase": "Bound",
     });
+    let attributes = json!({"driverName": "a", "parameters": {"a": "b"}});
     let driver = json!({"name": "a", "nodeID": "b", "topologyKeys": null});
     let attachment =
         json!({"attacher": "a", "nodeName": "b", "source": {"persistentVolumeName": "c"}});
@@ -293,6 +299,7 @@ fn volumes_are_judged_as_kube_apiserver_judges_them() {
         named("claim", "of-spec-bound-claim", json!({"spec": bound, "status": status})),
         named("claim-object", "of-spec-old-claim", old),
         named("class", "of-spec-class", json!({"provisioner": "a", "parameters": {"a": "b"}})),
+        named("attributes", "of-spec-attributes", attributes),
         named("attachment", "of-spec-attachment", json!({"spec": attachment})),
         named("csi-node", "of-spec-csi-node", json!({"spec": {"drivers": [driver]}})),
         named("driver", "of-spec-driver", json!({"spec": {}})),

@@ -1,5 +1,6 @@
 //! Rules of a Node, in kube-apiserver's words and order.
 
+use api_meta::decode::syntax_problem;
 use api_meta::names;
 use api_meta::status::Cause;
 use serde_json::Value;
@@ -9,7 +10,7 @@ use crate::builtin::pod;
 use crate::builtin::service_range::{FORM, range_problem};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-/// Annotations from before there were fields. What is no JSON in them is passed over.
+/// Annotations from before there were fields.
 const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
 const AVOIDED: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 const FEATURE_LENGTH_MAX: usize = 253;
@@ -54,13 +55,22 @@ pub fn changes(node: &Value, old: &Value) -> Vec<Cause> {
 }
 
 fn annotations(node: &Value, causes: &mut Vec<Cause>) {
-    let read = |name: &str| {
+    let field = "metadata.annotations";
+    let read = |name: &str, field: String, causes: &mut Vec<Cause>| {
         let text = str_of(&node["metadata"]["annotations"][name]);
-        serde_json::from_str::<Value>(text).unwrap_or_default()
+        let read = serde_json::from_str::<Value>(text);
+        if let Err(error) = read.as_ref().map_err(|error| syntax_problem(text.as_bytes(), error))
+            && !text.is_empty()
+        {
+            causes.push(Cause::invalid(field, &name.into(), &error));
+        }
+        read.unwrap_or_default()
     };
-    taints(&format!("metadata.annotations.{TAINTS}"), &read(TAINTS), causes);
-    for (index, avoided) in items(&read(AVOIDED)["preferAvoidPods"]).iter().enumerate() {
-        let field = format!("metadata.annotations.{AVOIDED}[{index}].PodSignature");
+    let given = read(TAINTS, field.to_owned(), causes);
+    taints(&format!("{field}.{TAINTS}"), &given, causes);
+    let given = read(AVOIDED, format!("{field}.AvoidPods"), causes);
+    for (index, avoided) in items(&given["preferAvoidPods"]).iter().enumerate() {
+        let field = format!("{field}.{AVOIDED}[{index}].PodSignature");
         let owner = &avoided["podSignature"]["podController"];
         if owner.is_null() {
             causes.push(Cause::required(field, ""));
