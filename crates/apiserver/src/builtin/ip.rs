@@ -119,15 +119,21 @@ fn bits(address: IpAddr) -> u8 {
 /// The problem of a range that was not among those of `before`.
 pub fn new_range(field: &str, range: &Value, before: &HashSet<&str>) -> Option<Cause> {
     let text = str_of(range);
-    if before.contains(text) {
-        return None;
-    }
+    let problem = range_problem(text).filter(|_| !before.contains(text));
+    problem.map(|why| Cause::invalid(field, range, why))
+}
+
+/// What is said of a text that is no range at all.
+pub const RANGE_FORM: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+
+/// What is wrong with a range.
+pub fn range_problem(text: &str) -> Option<&'static str> {
     let is_padded = || {
         let (address, length) = text.split_once('/').unwrap_or_default();
         address.parse::<IpAddr>().is_err() || (length != "0" && length.starts_with('0'))
     };
     let why = match Range::read(text) {
-        None => "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+        None => RANGE_FORM,
         Some(_) if is_padded() => "must not have leading 0s in IP or prefix length",
         Some(range) if is_mapped(range.address) => "must not have an IPv4-mapped IPv6 address",
         Some(range) if range.address != range.first() => {
@@ -135,7 +141,7 @@ pub fn new_range(field: &str, range: &Value, before: &HashSet<&str>) -> Option<C
         }
         Some(_) => return None,
     };
-    Some(Cause::invalid(field, range, why))
+    Some(why)
 }
 
 #[cfg(test)]

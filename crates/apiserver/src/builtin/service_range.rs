@@ -9,9 +9,9 @@ use api_meta::names::{self, NameCheck};
 use api_meta::status::Cause;
 use serde_json::{Value, json};
 
-use super::cells;
 use super::fields::{child, ensure, items, map, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
+use super::{cells, ip};
 use crate::strategy::Write;
 
 const GROUP: &str = "networking.k8s.io";
@@ -154,7 +154,7 @@ fn validate_range(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     }
     let families: Vec<bool> = ranges.iter().map(|range| str_of(range).contains(':')).collect();
     let problems: Vec<Option<&str>> =
-        ranges.iter().map(|range| range_problem(str_of(range))).collect();
+        ranges.iter().map(|range| ip::range_problem(str_of(range))).collect();
     if let [first, second] = families[..]
         && first == second
         && problems.iter().all(Option::is_none)
@@ -169,28 +169,4 @@ fn validate_range(object: &Value, old: Option<&Value>) -> Vec<Cause> {
         }
     }
     causes
-}
-
-/// What is said of a text that is no range at all.
-pub const FORM: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-
-/// Why a text is no range of addresses.
-pub fn range_problem(text: &str) -> Option<&'static str> {
-    let Some((address, length)) = text.split_once('/') else { return Some(FORM) };
-    let padded = |part: &str| part.len() > 1 && part.starts_with('0');
-    if padded(length) || !address.contains(':') && address.split('.').any(padded) {
-        return Some("must not have leading 0s in IP or prefix length");
-    }
-    let (Ok(address), Ok(length)) = (address.parse::<IpAddr>(), length.parse::<u32>()) else {
-        return Some(FORM);
-    };
-    let (bits, width) = match address {
-        IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, 32),
-        IpAddr::V6(address) => (u128::from(address), 128),
-    };
-    if length > width {
-        return Some(FORM);
-    }
-    let beyond = bits.checked_shl(length).unwrap_or_default();
-    (beyond != 0).then_some("must not have bits set beyond the prefix length")
 }

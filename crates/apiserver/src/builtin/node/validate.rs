@@ -6,8 +6,8 @@ use api_meta::status::Cause;
 use serde_json::Value;
 
 use crate::builtin::fields::{items, str_of};
+use crate::builtin::ip::{RANGE_FORM, range_problem};
 use crate::builtin::pod;
-use crate::builtin::service_range::{FORM, range_problem};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 /// Annotations from before there were fields.
@@ -167,7 +167,7 @@ fn ranges(list: &Value, causes: &mut Vec<Cause>) {
     if ranges.len() < 2 {
         return;
     }
-    let is_none = |range: &Value| range_problem(str_of(range)) == Some(FORM);
+    let is_none = |range: &Value| range_problem(str_of(range)) == Some(RANGE_FORM);
     let unknown = ranges.iter().position(is_none);
     if let Some(index) = unknown {
         let message = format!(
