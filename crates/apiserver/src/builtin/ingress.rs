@@ -1,7 +1,5 @@
 //! Ingress.
 
-use std::net::IpAddr;
-
 use api_meta::names;
 use api_meta::status::Cause;
 use serde_json::Value;
@@ -10,8 +8,9 @@ use super::cells;
 use super::fields::{ensure, items, map, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::networking::{GROUP, PORT_RANGE};
-use super::{old_annotations, status};
+use super::{ip, old_annotations, status};
 
+const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 const PATH_ABSOLUTE: &str = "must be an absolute path";
 /// What would name another path than it seems to.
@@ -38,7 +37,7 @@ pub fn kind() -> Kind {
                     ensure(object, "spec");
                 }
             },
-            validate: |_, object, _| validate(object),
+            validate: |_, object, old| validate(object, old),
             validate_status: |object, old| {
                 let addresses =
                     |object: &Value| object["status"]["loadBalancer"]["ingress"].clone();
@@ -53,12 +52,19 @@ pub fn kind() -> Kind {
     }
 }
 
-fn validate(object: &Value) -> Vec<Cause> {
+/// All rules of an ingress, which was `old` before. What older rules took and newer ones refuse may stay.
+fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let spec = &object["spec"];
+    let before = old.map_or(&Value::Null, |old| &old["spec"]);
+    let keeps_wildcards = items(&before["rules"])
+        .iter()
+        .any(|rule| is_wildcard(rule) && !validate_paths("", rule).is_empty());
+    let keeps_secrets =
+        items(&before["tls"]).iter().any(|tls| !secret_name("", &tls["secretName"]).is_empty());
     let mut causes = Vec::new();
     if spec["defaultBackend"].is_null() && items(&spec["rules"]).is_empty() {
         let text = "either `defaultBackend` or `rules` must be specified";
-        causes.push(Cause::invalid("spec", &Value::Null, text));
+        causes.push(Cause::invalid("spec", &spec["rules"], text));
     }
     if !spec["defaultBackend"].is_null() {
         causes.extend(validate_backend("spec.defaultBackend", &spec["defaultBackend"]));
@@ -66,16 +72,8 @@ fn validate(object: &Value) -> Vec<Cause> {
     for (index, rule) in items(&spec["rules"]).iter().enumerate() {
         let place = format!("spec.rules[{index}]");
         causes.extend(validate_host(&format!("{place}.host"), str_of(&rule["host"]), true));
-        if rule["http"].is_null() {
-            continue;
-        }
-        let place = format!("{place}.http.paths");
-        let paths = items(&rule["http"]["paths"]);
-        if paths.is_empty() {
-            causes.push(Cause::required(place.clone(), ""));
-        }
-        for (at, path) in paths.iter().enumerate() {
-            causes.extend(validate_path(&format!("{place}[{at}]"), path));
+        if !(keeps_wildcards && is_wildcard(rule)) {
+            causes.extend(validate_paths(&place, rule));
         }
     }
     for (index, tls) in items(&spec["tls"]).iter().enumerate() {
@@ -83,10 +81,45 @@ fn validate(object: &Value) -> Vec<Cause> {
         for (at, host) in items(&tls["hosts"]).iter().enumerate() {
             causes.extend(validate_host(&format!("{place}.hosts[{at}]"), str_of(host), false));
         }
-        causes.extend(validate_subdomain(&format!("{place}.secretName"), &tls["secretName"]));
+        if !keeps_secrets {
+            causes.extend(secret_name(&format!("{place}.secretName"), &tls["secretName"]));
+        }
     }
     causes.extend(validate_subdomain("spec.ingressClassName", &spec["ingressClassName"]));
+    if old.is_none() {
+        causes.extend(class_told_twice(object));
+    }
     causes
+}
+
+fn is_wildcard(rule: &Value) -> bool {
+    str_of(&rule["host"]).contains('*')
+}
+
+fn validate_paths(place: &str, rule: &Value) -> Vec<Cause> {
+    if rule["http"].is_null() {
+        return Vec::new();
+    }
+    let place = format!("{place}.http.paths");
+    let paths = items(&rule["http"]["paths"]);
+    let missing = paths.is_empty().then(|| Cause::required(place.clone(), ""));
+    let each = paths.iter().enumerate();
+    let of_paths = each.flat_map(|(at, path)| validate_path(&format!("{place}[{at}]"), path));
+    missing.into_iter().chain(of_paths).collect()
+}
+
+/// The annotation that named the class before there was a field for it has to agree with the field.
+fn class_told_twice(object: &Value) -> Option<Cause> {
+    let annotation = &object["metadata"]["annotations"][CLASS_ANNOTATION];
+    let class = &object["spec"]["ingressClassName"];
+    let differs = annotation.is_string() && class.is_string() && annotation != class;
+    let why = "must match `ingressClassName` when both are specified";
+    differs.then(|| Cause::invalid(format!("annotations.{CLASS_ANNOTATION}"), annotation, why))
+}
+
+/// An empty name is as good as none.
+fn secret_name(field: &str, name: &Value) -> Vec<Cause> {
+    if str_of(name).is_empty() { Vec::new() } else { validate_subdomain(field, name) }
 }
 
 fn invalid(field: &str, value: &str, problems: &[String]) -> Vec<Cause> {
@@ -95,16 +128,16 @@ fn invalid(field: &str, value: &str, problems: &[String]) -> Vec<Cause> {
 
 /// A name that may be left out.
 fn validate_subdomain(field: &str, name: &Value) -> Vec<Cause> {
-    match str_of(name) {
-        "" => Vec::new(),
-        name => invalid(field, name, &names::dns1123_subdomain(name)),
+    match name.as_str() {
+        None => Vec::new(),
+        Some(name) => invalid(field, name, &names::dns1123_subdomain(name)),
     }
 }
 
 /// A host is a name, or a wildcard for the first part of one.
 fn validate_host(field: &str, host: &str, of_rule: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
-    if of_rule && host.parse::<IpAddr>().is_ok() {
+    if of_rule && ip::read(host).is_some() {
         causes.push(Cause::invalid(field, &host.into(), "must be a DNS name, not an IP address"));
     }
     let problems = match host {
