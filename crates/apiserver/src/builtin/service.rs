@@ -1,11 +1,11 @@
 //! Service: ports, families, and addresses and node ports that the server hands out.
 
 mod addresses;
+mod families;
+mod validate;
 
 use std::sync::Arc;
 
-use api_meta::labels::validate_labels;
-use api_meta::names;
 use api_meta::status::{Cause, Status};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub use addresses::Addresses;
 use super::cells;
 use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
 use super::kind::{AGE, Hooks, Kind, NAME};
-use super::{ip, status};
+use super::status;
 use crate::strategy::{Operation, Write};
 
 const ADDRESS_MODES: [&str; 2] = ["Proxy", "VIP"];
@@ -42,7 +42,7 @@ pub fn kind() -> Kind {
         hooks: Hooks {
             default,
             prepare,
-            validate: |_, object, old| validate(object, old),
+            validate: |_, object, old| validate::validate(object, old),
             validate_status,
             cells: row,
             ..Hooks::default()
@@ -65,6 +65,9 @@ fn default(object: &mut Value) {
     }
     preset(spec, "type", "ClusterIP");
     preset(spec, "sessionAffinity", "None");
+    if text(spec, "sessionAffinity") == "None" {
+        spec.remove("sessionAffinityConfig");
+    }
     if text(spec, "sessionAffinity") == "ClientIP"
         && let Some(config) = ensure(spec, "sessionAffinityConfig")
         && let Some(client) = ensure(config, "clientIP")
@@ -90,13 +93,13 @@ fn default(object: &mut Value) {
         return;
     }
     preset(spec, "internalTrafficPolicy", "Cluster");
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+    let has_addresses = !items(spec.get("externalIPs").unwrap_or(&Value::Null)).is_empty();
+    if has_node_ports(&kind) || (kind == "ClusterIP" && has_addresses) {
         preset(spec, "externalTrafficPolicy", "Cluster");
     }
     if kind == "LoadBalancer" {
         preset(spec, "allocateLoadBalancerNodePorts", true);
     }
-    default_families(spec);
     if kind == "LoadBalancer"
         && let Some(balancer) =
             child(object, "status").and_then(|status| child(status, "loadBalancer"))
@@ -109,101 +112,114 @@ fn default(object: &mut Value) {
     }
 }
 
-/// One address family, unless a headless service without selector leaves it to its endpoints.
-fn default_families(spec: &mut Object) {
-    let listed = items(spec.get("clusterIPs").unwrap_or(&Value::Null)).first().cloned();
-    match (text(spec, "clusterIP"), listed) {
-        ("", Some(first)) => {
-            spec.insert("clusterIP".to_owned(), first);
-        }
-        ("", None) => {}
-        (address, None) => {
-            let list = json!([address]);
-            spec.insert("clusterIPs".to_owned(), list);
-        }
-        (_, Some(_)) => {}
-    }
-    let bare = text(spec, "clusterIP") == HEADLESS && !spec.contains_key("selector");
-    let (families, policy) = if bare {
-        (json!(["IPv4", "IPv6"]), "RequireDualStack")
-    } else {
-        (json!(["IPv4"]), "SingleStack")
-    };
-    preset(spec, "ipFamilies", families);
-    preset(spec, "ipFamilyPolicy", policy);
-}
-
-/// What was handed out stays while the type needs it.
+/// What was handed out stays while the type needs it, and goes when it does not.
 fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
-    let (Operation::Update, Some(old)) = (write.operation, old) else { return };
-    let old = &old["spec"];
+    if !matches!(write.operation, Operation::Create | Operation::Update) {
+        return;
+    }
+    let old = old.map_or(&Value::Null, |old| &old["spec"]);
     let Some(spec) = map(object).and_then(|object| ensure(object, "spec")) else { return };
-    if text(spec, "type") == "ExternalName" {
-        return;
+    let is_named_now = text(spec, "type") == "ExternalName";
+    if old.is_object() && !is_named(old) && !is_named_now {
+        keep_addresses(spec, old);
     }
-    if text(spec, "clusterIP").is_empty() && !str_of(&old["clusterIP"]).is_empty() {
-        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-            if let Some(value) = old.get(field) {
-                spec.insert(field.to_owned(), value.clone());
-            }
-        }
+    families::follow_address(spec, old);
+    if !is_named_now {
+        families::fill(spec, old);
     }
-    if !needs_node_ports(text(spec, "type")) {
-        return;
+    if old.is_object() {
+        keep_ports(spec, old);
+        drop_left_behind(spec, old);
     }
-    each(spec, "ports", |port| {
-        let before = items(&old["ports"]).iter().find(|before| {
-            let same = |field: &str| port.get(field).unwrap_or(&Value::Null) == &before[field];
-            same("port") && same("protocol")
-        });
-        if let Some(node_port) = before.and_then(|before| before.get("nodePort")) {
-            preset(port, "nodePort", node_port.clone());
-        }
-    });
 }
 
-fn needs_node_ports(kind: &str) -> bool {
+fn keep_addresses(spec: &mut Object, old: &Value) {
+    if text(spec, "clusterIP").is_empty() {
+        spec.insert("clusterIP".to_owned(), old["clusterIP"].clone());
+    }
+    if items(spec.get("clusterIPs").unwrap_or(&Value::Null)).is_empty()
+        && spec.get("clusterIP") == old.get("clusterIP")
+    {
+        spec.insert("clusterIPs".to_owned(), old["clusterIPs"].clone());
+    }
+}
+
+/// A port keeps its node port by its name, unless another one has taken that.
+fn keep_ports(spec: &mut Object, old: &Value) {
+    let now = Value::Object(spec.clone());
+    let given: Vec<&Value> = items(&now["ports"]).iter().map(|port| &port["nodePort"]).collect();
+    if has_node_ports(text(spec, "type")) && has_node_ports(str_of(&old["type"])) {
+        each(spec, "ports", |port| {
+            let name = text(port, "name").to_owned();
+            let mut before = items(&old["ports"]).iter().rev();
+            let same = before.find(|before| str_of(&before["name"]) == name);
+            if let Some(number) = same.and_then(|same| same.get("nodePort"))
+                && !given.contains(&number)
+            {
+                preset(port, "nodePort", number.clone());
+            }
+        });
+    }
+    if needs_health_port(&now)
+        && needs_health_port(old)
+        && let Some(number) = old.get("healthCheckNodePort")
+    {
+        preset(spec, "healthCheckNodePort", number.clone());
+    }
+}
+
+/// Takes away what the type of before needed and that of now does not, where nobody changed it.
+fn drop_left_behind(spec: &mut Object, old: &Value) {
+    let now = Value::Object(spec.clone());
+    let mut drop = |is_needed: fn(&Value) -> bool, fields: &[&str]| {
+        if is_needed(old) && !is_needed(&now) {
+            let is_same = |field: &&&str| now[**field] == old[**field];
+            fields.iter().filter(is_same).for_each(|field| drop_field(spec, field));
+        }
+    };
+    let same = |fields: &[&str]| fields.iter().all(|field| now[*field] == old[*field]);
+    if same(&["clusterIP", "clusterIPs"]) {
+        drop(|spec| !is_named(spec), &["clusterIP", "clusterIPs"]);
+    }
+    drop(|spec| !is_named(spec), &["ipFamilies", "ipFamilyPolicy"]);
+    drop(needs_health_port, &["healthCheckNodePort"]);
+    drop(is_balancer, &["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
+    drop(is_reached_from_outside, &["externalTrafficPolicy"]);
+    let numbers = |spec: &Value| -> Vec<Value> {
+        items(&spec["ports"]).iter().filter_map(|port| port.get("nodePort").cloned()).collect()
+    };
+    let before = numbers(old);
+    let leaves = has_node_ports(str_of(&old["type"])) && !has_node_ports(str_of(&now["type"]));
+    if leaves && numbers(&now).iter().all(|number| before.contains(number)) {
+        each(spec, "ports", |port| drop_field(port, "nodePort"));
+    }
+}
+
+fn drop_field(object: &mut Object, field: &str) {
+    object.remove(field);
+}
+
+fn has_node_ports(kind: &str) -> bool {
     matches!(kind, "NodePort" | "LoadBalancer")
 }
 
-fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let spec = &object["spec"];
-    let mut causes = Vec::new();
-    let kind = str_of(&spec["type"]);
-    let headless = str_of(&spec["clusterIP"]) == HEADLESS;
-    if items(&spec["ports"]).is_empty() && !headless && kind != "ExternalName" {
-        causes.push(Cause::required("spec.ports", ""));
-    }
-    causes.extend(ports(spec, kind));
-    causes.extend(validate_labels("spec.selector", &spec["selector"]));
-    let one_of = |field: &str, allowed: &[&str]| {
-        let value = &spec[field];
-        let path = format!("spec.{field}");
-        (!allowed.contains(&str_of(value))).then(|| Cause::not_supported(path, value, allowed))
-    };
-    causes.extend(one_of("sessionAffinity", &["ClientIP", "None"]));
-    let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    causes.extend(one_of("type", &kinds));
-    if kind == "ExternalName" && str_of(&spec["externalName"]).is_empty() {
-        causes.push(Cause::required("spec.externalName", ""));
-    }
-    for (index, address) in items(&spec["clusterIPs"]).iter().enumerate() {
-        let text = str_of(address);
-        let problems = if text == HEADLESS { Vec::new() } else { ip::problems(text) };
-        let field = format!("spec.clusterIPs[{index}]");
-        causes.extend(problems.iter().map(|problem| Cause::invalid(&*field, address, problem)));
-    }
-    if let Some(old) = old {
-        let old = &old["spec"];
-        let stays = str_of(&old["type"]) != "ExternalName" && kind != "ExternalName";
-        if stays && !old["clusterIP"].is_null() && spec["clusterIP"] != old["clusterIP"] {
-            let text = "field is immutable";
-            let shown = json!([spec["clusterIP"]]);
-            causes.push(Cause::invalid("spec.clusterIPs[0]", &shown, "may not change once set"));
-            causes.push(Cause::invalid("spec.clusterIP", &spec["clusterIP"], text));
-        }
-    }
-    causes
+/// A name for something outside: it has no addresses.
+fn is_named(spec: &Value) -> bool {
+    spec["type"] == "ExternalName"
+}
+
+fn is_balancer(spec: &Value) -> bool {
+    spec["type"] == "LoadBalancer"
+}
+
+fn is_reached_from_outside(spec: &Value) -> bool {
+    has_node_ports(str_of(&spec["type"]))
+        || (spec["type"] == "ClusterIP" && !items(&spec["externalIPs"]).is_empty())
+}
+
+/// A balancer has to find out which nodes have endpoints.
+fn needs_health_port(spec: &Value) -> bool {
+    is_balancer(spec) && spec["externalTrafficPolicy"] == "Local"
 }
 
 fn validate_status(object: &Value, old: &Value) -> Vec<Cause> {
@@ -229,67 +245,6 @@ fn address_mode(field: &str, ingress: &Value) -> Option<Cause> {
     (!known).then(|| Cause::not_supported(field, mode, &ADDRESS_MODES))
 }
 
-fn ports(spec: &Value, kind: &str) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    let list = items(&spec["ports"]);
-    let mut names_seen = Vec::new();
-    let mut pairs_seen = Vec::new();
-    for (index, port) in list.iter().enumerate() {
-        let path = format!("spec.ports[{index}]");
-        let name = str_of(&port["name"]);
-        if name.is_empty() {
-            if list.len() > 1 {
-                causes.push(Cause::required(format!("{path}.name"), ""));
-            }
-        } else {
-            for problem in names::dns1123_label(name) {
-                causes.push(Cause::invalid(format!("{path}.name"), &port["name"], &problem));
-            }
-            if names_seen.contains(&name) {
-                causes.push(Cause::duplicate(format!("{path}.name"), &port["name"]));
-            }
-            names_seen.push(name);
-        }
-        causes.extend(port_number(&format!("{path}.port"), &port["port"]));
-        let protocols = ["SCTP", "TCP", "UDP"];
-        if !protocols.contains(&str_of(&port["protocol"])) {
-            let field = format!("{path}.protocol");
-            causes.push(Cause::not_supported(field, &port["protocol"], &protocols));
-        }
-        match &port["targetPort"] {
-            Value::String(name) => {
-                for problem in names::port_name(name) {
-                    let field = format!("{path}.targetPort");
-                    causes.push(Cause::invalid(field, &port["targetPort"], &problem));
-                }
-            }
-            number => causes.extend(port_number(&format!("{path}.targetPort"), number)),
-        }
-        if port["nodePort"].is_number() && !needs_node_ports(kind) {
-            let text = format!("may not be used when `type` is '{kind}'");
-            causes.push(Cause::forbidden(format!("{path}.nodePort"), &text));
-        }
-        let pair = (&port["protocol"], &port["port"]);
-        if pairs_seen.contains(&pair) {
-            // Upstream shows its own struct here.
-            let message = format!(
-                "Duplicate value: {{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\
-                 \"TargetPort\":0,\"NodePort\":0}}",
-                pair.0, pair.1
-            );
-            causes.push(Cause::new("FieldValueDuplicate", path, message));
-        }
-        pairs_seen.push(pair);
-    }
-    causes
-}
-
-fn port_number(field: &str, value: &Value) -> Option<Cause> {
-    let number = value.as_i64().unwrap_or_default();
-    let text = "must be between 1 and 65535, inclusive";
-    (!(1..=65535).contains(&number)).then(|| Cause::invalid(field, &number.into(), text))
-}
-
 /// Hands out the addresses that are not given, and takes back those of a deleted service.
 fn allocate(addresses: &Addresses, write: &Write<'_>, object: &mut Value) -> Result<(), Status> {
     let owner = format!("{}/{}", write.namespace, write.name);
@@ -313,10 +268,39 @@ fn allocate(addresses: &Addresses, write: &Write<'_>, object: &mut Value) -> Res
             }
         }
     }
-    if !needs_node_ports(&kind) || spec.get("allocateLoadBalancerNodePorts") == Some(&false.into())
-    {
+    if needs_health_port(&Value::Object(spec.clone())) {
+        allocate_health_port(addresses, write, spec, &owner)?;
+    }
+    if !has_node_ports(&kind) || spec.get("allocateLoadBalancerNodePorts") == Some(&false.into()) {
         return Ok(());
     }
+    allocate_node_ports(addresses, write, spec, &owner).map_or(Ok(()), refuse)
+}
+
+fn allocate_health_port(
+    addresses: &Addresses,
+    write: &Write<'_>,
+    spec: &mut Object,
+    owner: &str,
+) -> Result<(), Status> {
+    let wanted = spec.get("healthCheckNodePort").and_then(Value::as_i64).unwrap_or_default();
+    let number = addresses
+        .node_port(&format!("{owner}/health"), "TCP", wanted, write.dry_run)
+        .map_err(|why| {
+            let what = "failed to allocate requested HealthCheck NodePort";
+            Status::internal(format!("{what} {wanted}: {why}"))
+        })?;
+    spec.insert("healthCheckNodePort".to_owned(), number.into());
+    Ok(())
+}
+
+/// Tells the first port that cannot be had.
+fn allocate_node_ports(
+    addresses: &Addresses,
+    write: &Write<'_>,
+    spec: &mut Object,
+    owner: &str,
+) -> Option<Cause> {
     let mut problem = None;
     let mut index = 0;
     each(spec, "ports", |port| {
@@ -333,7 +317,7 @@ fn allocate(addresses: &Addresses, write: &Write<'_>, object: &mut Value) -> Res
         }
         index += 1;
     });
-    problem.map_or(Ok(()), refuse)
+    problem
 }
 
 fn row(object: &Value, now: i64) -> Vec<Value> {

@@ -59,6 +59,18 @@ const NETWORK: Area = Area {
     cases: include_str!("specs/network.txt"),
 };
 
+const SERVICE: Area = Area {
+    kinds: &[
+        Kind { name: "service", path: SERVICES, part: Some("spec") },
+        Kind { name: "whole", path: SERVICES, part: None },
+        Kind { name: "ingress", path: INGRESSES, part: Some("spec") },
+        Kind { name: "routes", path: INGRESSES, part: None },
+    ],
+    cases: include_str!("specs/service.txt"),
+};
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const INGRESSES: &str = "/apis/networking.k8s.io/v1/namespaces/default/ingresses";
+
 /// An object that is there before it is changed.
 struct Kept {
     kind: &'static str,
@@ -305,4 +317,27 @@ fn volumes_are_judged_as_kube_apiserver_judges_them() {
         named("driver", "of-spec-driver", json!({"spec": {}})),
     ];
     STORAGE.judge(&kept, 95, 40);
+}
+
+#[test]
+fn services_and_ingresses_are_judged_as_kube_apiserver_judges_them() {
+    let service = |name: &str, mut spec: Value| {
+        if spec["type"] != "ExternalName" {
+            spec["ports"] = json!([{"port": 80}]);
+        }
+        let object = json!({"metadata": {"name": format!("of-service-{name}")}, "spec": spec});
+        Kept { kind: "service", object }
+    };
+    let ingress = json!({"metadata": {"name": "of-ingress"}, "spec": {"rules": [{"host": "a.b"}]}});
+    let balancer = json!({
+        "type": "LoadBalancer", "loadBalancerClass": "acme.io/lb", "externalTrafficPolicy": "Local",
+    });
+    let kept = [
+        service("plain", json!({"clusterIP": "10.96.7.9"})),
+        service("balancer", balancer),
+        service("headless", json!({"clusterIP": "None", "selector": {"a": "b"}})),
+        service("named", json!({"type": "ExternalName", "externalName": "a.b"})),
+        Kept { kind: "ingress", object: ingress },
+    ];
+    SERVICE.judge(&kept, 70, 30);
 }
