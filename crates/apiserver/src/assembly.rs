@@ -112,6 +112,7 @@ pub struct Running {
     _webhooks: webhooks::follow::WebhookFollower,
     _policies: policies::follow::PolicyFollower,
     _definitions: custom::controller::DefinitionController,
+    _addresses: Option<builtin::AddressFollower>,
     _api_services: aggregation::follow::ApiServiceFollower,
     _tasks: JoinSet<()>,
 }
@@ -159,7 +160,14 @@ impl Assembly {
         registry.guard_owners(self.guards_owners);
         let rbac = Arc::new(RbacAuthorizer::default());
         let identities = self.identities(&registry)?;
-        registry.install(resources(self.profile, &registry, &rbac, &identities)).await?;
+        let addresses = Arc::default();
+        registry
+            .install(resources(self.profile, &registry, &rbac, &identities, &addresses))
+            .await?;
+        let addresses = match self.profile {
+            Profile::Management => None,
+            Profile::Full => Some(builtin::follow_addresses(&registry, &addresses).await?),
+        };
 
         controllers::bootstrap(&registry).await?;
         let policy = match self.profile {
@@ -195,6 +203,7 @@ impl Assembly {
         server.serve_openid(identities.openid);
         Ok(Running {
             server,
+            _addresses: addresses,
             _flow_control: flow_follower,
             _rbac: rbac_follower,
             _webhooks: webhooks,
@@ -250,10 +259,11 @@ fn resources(
     registry: &Arc<Registry>,
     rbac: &Arc<RbacAuthorizer>,
     identities: &Identities,
+    addresses: &Arc<builtin::Addresses>,
 ) -> Vec<Resource> {
     let mut resources = match profile {
         Profile::Management => builtin::management_profile(),
-        Profile::Full => builtin::full_profile(),
+        Profile::Full => builtin::full_profile(addresses),
     };
     builtin::add_scale(registry, &mut resources);
     builtin::add_endpoints(registry, &mut resources);

@@ -51,6 +51,8 @@ mod volume;
 pub(crate) mod webhook_configuration;
 
 pub(crate) use fields::{items, str_of};
+use std::sync::Arc;
+
 use kind::Kind;
 pub use merge_keys::merge_keys;
 pub(crate) use normal::normalize;
@@ -58,6 +60,7 @@ pub(crate) use pod::quality::of as quality_of;
 pub use pod::{SCHEDULER, add_endpoints};
 pub use scale::add_scale;
 pub use service::Addresses;
+pub use service::addresses::follow::{AddressFollower, start as follow_addresses};
 
 use crate::resource::Resource;
 
@@ -68,9 +71,9 @@ pub fn management_profile() -> Vec<Resource> {
 
 /// The management profile, workloads, and the kinds around them: a whole cluster's API.
 ///
-/// Service addresses are handed out by an allocator of this call's own; make one profile per
-/// cluster.
-pub fn full_profile() -> Vec<Resource> {
+/// Services get what `addresses` has, which are those of one cluster; [`follow_addresses`] takes them
+/// back.
+pub fn full_profile(addresses: &Arc<Addresses>) -> Vec<Resource> {
     let mut kinds = management_kinds();
     kinds.extend([
         autoscaling::horizontal_pod_autoscaler(),
@@ -99,7 +102,7 @@ pub fn full_profile() -> Vec<Resource> {
         replication_controller::kind(),
         revision::controller_revision(),
         revision::pod_template(),
-        service::kind(),
+        service::kind(addresses),
         service_range::ip_address(),
         service_range::service_cidr(),
         stateful_set::kind(),

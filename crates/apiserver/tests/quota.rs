@@ -26,7 +26,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
         let registry = Registry::start(storage).await.unwrap();
-        registry.install(builtin::full_profile()).await.unwrap();
+        registry.install(builtin::full_profile(&std::sync::Arc::default())).await.unwrap();
         controllers::bootstrap(&registry).await.unwrap();
         let world = Self { registry, _folder: folder };
         world.create("", "resourcequotas", "q", json!({"hard": hard})).await.unwrap();

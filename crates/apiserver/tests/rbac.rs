@@ -63,7 +63,7 @@ impl World {
         let bearer = BearerAuthenticator::new(tokens.clone(), audiences.clone());
         let requests = TokenRequests::new(ISSUER, audiences.clone(), key.clone(), objects);
 
-        let mut resources = builtin::full_profile();
+        let mut resources = builtin::full_profile(&std::sync::Arc::default());
         let accounts = resources.iter_mut().find(|r| r.plural == "serviceaccounts").unwrap();
         accounts.subresources.retain(|sub| sub.name != "token");
         accounts.subresources.push(requests.subresource());

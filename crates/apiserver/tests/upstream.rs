@@ -18,6 +18,8 @@ mod nesting;
 mod owners;
 #[path = "upstream/pods.rs"]
 mod pods;
+#[path = "upstream/services.rs"]
+mod services;
 #[path = "upstream/side.rs"]
 mod side;
 #[path = "upstream/sockets.rs"]

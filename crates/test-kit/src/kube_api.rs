@@ -75,7 +75,7 @@ impl KubeApi {
         };
         let kinds = match profile {
             Profile::Management => builtin::management_profile(),
-            Profile::Cluster => builtin::full_profile(),
+            Profile::Cluster => builtin::full_profile(&std::sync::Arc::default()),
         };
         registry.install(kinds).await.unwrap();
         registry.install(rbac_resources(&guard)).await.unwrap();

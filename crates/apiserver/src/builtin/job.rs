@@ -62,7 +62,7 @@ pub fn job() -> Kind {
         // Upstream gives the labels that it made itself when it reads, which is after it judged.
         allocate: Some(Box::new(|_, object, _| {
             label_as_pods(object);
-            Ok(())
+            Box::pin(std::future::ready(Ok(())))
         })),
         ..Kind::new("batch", "jobs", "job", "Job").with_status().counted()
     }

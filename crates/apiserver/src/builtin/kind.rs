@@ -23,7 +23,8 @@ const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
 
 /// Allocates what only the server can give. Runs last before the write.
 pub type Allocate =
-    dyn Fn(&Write<'_>, &mut Value, Option<&Value>) -> Result<(), Status> + Send + Sync;
+    dyn for<'a> Fn(&'a Write<'a>, &'a mut Value, Option<&'a Value>) -> Settled<'a> + Send + Sync;
+type Settled<'a> = BoxFuture<'a, Result<(), Status>>;
 
 /// Name, type, format, priority of a column.
 pub type ColumnSpec = (&'static str, &'static str, &'static str, i32);
@@ -373,13 +374,10 @@ impl Strategy for KindStrategy {
         object: Option<&'a mut Value>,
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
-        let result = match object {
-            Some(object) => match &self.allocate {
-                Some(allocate) => allocate(write, object, old),
-                None => Ok(()),
-            },
-            None if write.operation == Operation::Delete => (self.hooks.admit_delete)(write),
-            None => Ok(()),
+        let result = match (object, &self.allocate) {
+            (Some(object), Some(allocate)) => return allocate(write, object, old),
+            (None, _) if write.operation == Operation::Delete => (self.hooks.admit_delete)(write),
+            _ => Ok(()),
         };
         Box::pin(std::future::ready(result))
     }

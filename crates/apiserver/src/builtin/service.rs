@@ -1,9 +1,10 @@
 //! Service: ports, families, and addresses and node ports that the server hands out.
 
-mod addresses;
+pub mod addresses;
 mod families;
 mod validate;
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use api_meta::status::{Cause, Status};
@@ -24,8 +25,9 @@ const HEADLESS: &str = "None";
 /// Seconds that a client sticks to one endpoint.
 const AFFINITY_SECONDS: i64 = 10_800;
 
-pub fn kind() -> Kind {
-    let addresses = Arc::new(Addresses::default());
+/// Services of one cluster, which get their addresses from `addresses`.
+pub fn kind(addresses: &Arc<Addresses>) -> Kind {
+    let addresses = addresses.clone();
     let mut kind = Kind {
         short_names: &["svc"],
         categories: &["all"],
@@ -47,7 +49,9 @@ pub fn kind() -> Kind {
             cells: row,
             ..Hooks::default()
         },
-        allocate: Some(Box::new(move |write, object, _old| allocate(&addresses, write, object))),
+        allocate: Some(Box::new(move |write, object, _| {
+            Box::pin(allocate(addresses.clone(), write, object))
+        })),
         ..Kind::new("", "services", "service", "Service").with_status().deleted_as_object()
     };
     kind.rules.create_on_update = true;
@@ -245,8 +249,20 @@ fn address_mode(field: &str, ingress: &Value) -> Option<Cause> {
     (!known).then(|| Cause::not_supported(field, mode, &ADDRESS_MODES))
 }
 
-/// Hands out the addresses that are not given, and takes back those of a deleted service.
-fn allocate(addresses: &Addresses, write: &Write<'_>, object: &mut Value) -> Result<(), Status> {
+/// Hands out what is not given. What seems to be taken may be so by a service that was just deleted.
+async fn allocate(
+    addresses: Arc<Addresses>,
+    write: &Write<'_>,
+    object: &mut Value,
+) -> Result<(), Status> {
+    if hand_out(&addresses, write, object).is_err() {
+        addresses.caught_up().await;
+        return hand_out(&addresses, write, object);
+    }
+    Ok(())
+}
+
+fn hand_out(addresses: &Addresses, write: &Write<'_>, object: &mut Value) -> Result<(), Status> {
     let owner = format!("{}/{}", write.namespace, write.name);
     let refuse = |cause: Cause| Err(Status::invalid("", "Service", write.name, vec![cause]));
     let Some(spec) = map(object).and_then(|object| ensure(object, "spec")) else {
@@ -285,7 +301,7 @@ fn allocate_health_port(
 ) -> Result<(), Status> {
     let wanted = spec.get("healthCheckNodePort").and_then(Value::as_i64).unwrap_or_default();
     let number = addresses
-        .node_port(&format!("{owner}/health"), "TCP", wanted, write.dry_run)
+        .node_port(owner, "TCP", wanted, &node_ports_of(spec), write.dry_run)
         .map_err(|why| {
             let what = "failed to allocate requested HealthCheck NodePort";
             Status::internal(format!("{what} {wanted}: {why}"))
@@ -294,7 +310,8 @@ fn allocate_health_port(
     Ok(())
 }
 
-/// Tells the first port that cannot be had.
+/// Tells the first port that cannot be had. Ports of one number have one node port, whatever their
+/// protocols are.
 fn allocate_node_ports(
     addresses: &Addresses,
     write: &Write<'_>,
@@ -303,12 +320,19 @@ fn allocate_node_ports(
 ) -> Option<Cause> {
     let mut problem = None;
     let mut index = 0;
+    let mut given = node_ports_of(spec);
+    let mut by_port: HashMap<i64, i64> = HashMap::new();
     each(spec, "ports", |port| {
         let protocol = text(port, "protocol").to_owned();
-        let wanted = port.get("nodePort").and_then(Value::as_i64).unwrap_or_default();
-        match addresses.node_port(&format!("{owner}/{index}"), &protocol, wanted, write.dry_run) {
-            Ok(number) => {
-                port.insert("nodePort".to_owned(), number.into());
+        let number = |port: &Object, field| port.get(field).and_then(Value::as_i64).unwrap_or(0);
+        let asked = number(port, "nodePort");
+        let of_other = by_port.get(&number(port, "port")).copied().unwrap_or(0);
+        let wanted = if asked == 0 { of_other } else { asked };
+        match addresses.node_port(owner, &protocol, wanted, &given, write.dry_run) {
+            Ok(found) => {
+                port.insert("nodePort".to_owned(), found.into());
+                given.insert(found);
+                by_port.entry(number(port, "port")).or_insert(found.into());
             }
             Err(text) => {
                 let field = format!("spec.ports[{index}].nodePort");
@@ -318,6 +342,13 @@ fn allocate_node_ports(
         index += 1;
     });
     problem
+}
+
+/// Node ports that a service has already.
+fn node_ports_of(spec: &Object) -> HashSet<u16> {
+    let ports = items(spec.get("ports").unwrap_or(&Value::Null)).iter();
+    let numbers = ports.map(|port| &port["nodePort"]).chain(spec.get("healthCheckNodePort"));
+    numbers.filter_map(|number| u16::try_from(number.as_u64()?).ok()).collect()
 }
 
 fn row(object: &Value, now: i64) -> Vec<Value> {

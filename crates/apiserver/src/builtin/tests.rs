@@ -17,7 +17,7 @@ const UID: &str = "6b1d7a3c-7a53-4a3b-8d7e-0c6c6f0f7a11";
 const CREATED: &str = "2026-01-01T00:00:00Z";
 
 fn resource(group: &str, plural: &str) -> Resource {
-    let mut resources = full_profile();
+    let mut resources = full_profile(&std::sync::Arc::default());
     let found = resources
         .iter()
         .position(|resource| resource.group == group && resource.plural == plural)
@@ -26,7 +26,7 @@ fn resource(group: &str, plural: &str) -> Resource {
 }
 
 fn resource_of_kind(object: &Value) -> Resource {
-    let mut resources = full_profile();
+    let mut resources = full_profile(&std::sync::Arc::default());
     let found = resources
         .iter()
         .position(|r| r.kind == object.kind() && r.api_version() == object.api_version())

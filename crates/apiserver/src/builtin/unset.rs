@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn every_kind_that_can_be_watched_is_there() {
-        for resource in crate::builtin::full_profile() {
+        for resource in crate::builtin::full_profile(&std::sync::Arc::default()) {
             let key = (resource.api_version(), resource.kind.clone());
             let watched = resource.verbs.contains(&"watch");
             assert!(!watched || FIELDS.contains_key(&(&*key.0, &*key.1)), "{key:?}");

@@ -8,7 +8,7 @@ use crate::builtin;
 use crate::resource::Resource;
 
 fn kind(plural: &str) -> Resource {
-    let all = builtin::full_profile();
+    let all = builtin::full_profile(&std::sync::Arc::default());
     all.into_iter().find(|resource| resource.plural == plural).unwrap()
 }
 

@@ -27,7 +27,7 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
         let registry = Registry::start(storage).await.unwrap();
-        let mut resources = builtin::full_profile();
+        let mut resources = builtin::full_profile(&std::sync::Arc::default());
         builtin::add_scale(&registry, &mut resources);
         registry.install(resources).await.unwrap();
         let server = ApiServer::new(apiserver::server::Parts {

@@ -9,8 +9,9 @@ use crate::registry::WriteOptions;
 
 /// What an expression about a write of a ConfigMap says, without an authorizer.
 fn judged(source: &str) -> Outcome<'static> {
-    let resource =
-        builtin::full_profile().into_iter().find(|resource| resource.plural == "configmaps");
+    let resource = builtin::full_profile(&std::sync::Arc::default())
+        .into_iter()
+        .find(|resource| resource.plural == "configmaps");
     let resource = resource.unwrap();
     let options = WriteOptions::system();
     let request = Request {

@@ -127,9 +127,12 @@ fn configured(kind: Kind, guard: &Arc<PolicyGuard>, admit: Admit) -> Kind {
     let mut kind = Kind {
         namespaced: false,
         categories: &["api-extensions"],
-        allocate: Some(Box::new(move |write, object, old| match write.operation {
-            Operation::Create | Operation::Update => admit(&guard, write, object, old),
-            _ => Ok(()),
+        allocate: Some(Box::new(move |write, object, old| {
+            let admitted = match write.operation {
+                Operation::Create | Operation::Update => admit(&guard, write, object, old),
+                _ => Ok(()),
+            };
+            Box::pin(std::future::ready(admitted))
         })),
         ..kind.counted()
     };
