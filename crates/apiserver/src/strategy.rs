@@ -5,7 +5,7 @@ use api_meta::status::{Cause, Status};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use crate::attributes::UserInfo;
+use crate::attributes::{GROUP_MASTERS, UserInfo};
 use crate::custom::PublishedSchema;
 use crate::custom::conversion::Conversion;
 
@@ -29,6 +29,16 @@ pub struct Write<'a> {
     pub namespace: &'a str,
     pub name: &'a str,
     pub dry_run: bool,
+}
+
+/// Name under which the server's own controllers write.
+pub(crate) const SERVER: &str = "system:apiserver";
+
+impl Write<'_> {
+    /// Whether the server itself writes.
+    pub(crate) fn is_by_server(&self) -> bool {
+        self.user.name == SERVER && self.user.groups.iter().any(|group| group == GROUP_MASTERS)
+    }
 }
 
 /// The rules of one kind. Every method has the neutral behaviour by default.

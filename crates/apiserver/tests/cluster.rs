@@ -308,7 +308,7 @@ async fn the_service_of_the_api_leads_to_the_server() {
     advertise("0.0.0.0:6443").await;
     assert_eq!(world.send("root", Method::GET, endpoints, Value::Null).await.0, 404);
     for (address, ip, port) in
-        [("192.0.2.1:6443", "192.0.2.1", 6443), ("192.0.2.2:1", "192.0.2.2", 1)]
+        [("192.0.2.1:6443", "192.0.2.1", 6443), ("127.0.0.1:1", "127.0.0.1", 1)]
     {
         advertise(address).await;
         let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);

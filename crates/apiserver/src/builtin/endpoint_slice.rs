@@ -37,7 +37,7 @@ pub fn kind() -> Kind {
                 // Of the version before, and not taken in this one.
                 each(object, "endpoints", |endpoint| drop(endpoint.remove("deprecatedTopology")));
             },
-            validate: |_, object, old| validate::all(object, old),
+            validate: validate::all,
             cells: |object, now| {
                 let ports: Vec<String> = items(&object["ports"])
                     .iter()

@@ -8,6 +8,7 @@ use super::fields::{each, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::networking::PORT_RANGE;
 use super::{cells, ip};
+use crate::strategy::Write;
 
 pub const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
@@ -28,7 +29,7 @@ pub fn endpoints() -> Kind {
                     each(subset, "ports", |port| preset(port, "protocol", "TCP"));
                 });
             },
-            validate: |_, object, old| validate(object, old),
+            validate,
             cells: |object, now| {
                 vec![cells::name(object), places(&object["subsets"]), cells::age(object, now)]
             },
@@ -40,9 +41,9 @@ pub fn endpoints() -> Kind {
     kind
 }
 
-fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    // What once was taken stays.
-    if old.is_some_and(|old| old["subsets"] == object["subsets"]) {
+fn validate(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    // What once was taken stays, and where the server itself listens it knows best.
+    if write.is_by_server() || old.is_some_and(|old| old["subsets"] == object["subsets"]) {
         return Vec::new();
     }
     let mut causes = Vec::new();

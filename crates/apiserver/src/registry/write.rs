@@ -27,7 +27,7 @@ use crate::body::decode::Duplicate;
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::stored::Stored;
-use crate::strategy::{Operation, Write};
+use crate::strategy::{Operation, SERVER, Write};
 
 /// How often a write is tried again when another one came between.
 const CONFLICT_RETRIES_MAX: usize = 50;
@@ -102,7 +102,7 @@ impl WriteOptions {
     }
     /// For the server's own controllers.
     pub fn system() -> Self {
-        Self::of(UserInfo::new("system:apiserver", &[GROUP_MASTERS]))
+        Self::of(UserInfo::new(SERVER, &[GROUP_MASTERS]))
     }
 }
 

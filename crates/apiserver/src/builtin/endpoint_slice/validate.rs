@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::builtin::endpoints::{PROTOCOLS, problems};
 use crate::builtin::fields::{items, str_of};
 use crate::builtin::ip;
+use crate::strategy::Write;
 
 const PORTS_MAX: usize = 20_000;
 const ENDPOINTS_MAX: usize = 1_000;
@@ -19,7 +20,7 @@ const HINTS_MAX: usize = 8;
 const ADDRESS_TYPES: [&str; 3] = ["FQDN", "IPv4", "IPv6"];
 
 /// All rules, of the slice and of its change.
-pub fn all(object: &Value, old: Option<&Value>) -> Vec<Cause> {
+pub fn all(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let kind = &object["addressType"];
     let mut causes = Vec::new();
     if str_of(kind).is_empty() {
@@ -28,8 +29,8 @@ pub fn all(object: &Value, old: Option<&Value>) -> Vec<Cause> {
         causes.push(Cause::not_supported("addressType", kind, &ADDRESS_TYPES));
     }
     causes.extend(ports(&object["ports"]));
-    // What once was taken stays.
-    if old.is_none_or(|old| old["endpoints"] != object["endpoints"]) {
+    // What once was taken stays, and where the server itself listens it knows best.
+    if !write.is_by_server() && old.is_none_or(|old| old["endpoints"] != object["endpoints"]) {
         causes.extend(endpoints(&object["endpoints"], str_of(kind)));
     }
     if old.is_some_and(|old| old["addressType"] != *kind) {
