@@ -55,24 +55,27 @@ impl Cli {
     /// # Errors
     /// The binary is missing.
     pub fn command(&self, arguments: &[&str]) -> Result<Command> {
-        let mut command = self.beside(programs::drover()?)?;
+        let mut command = self.program(programs::drover()?, None)?;
         command.args(arguments);
         Ok(command)
     }
 
-    /// Another program with the same home, which finds `drover` and the real programs in its path.
+    /// Another program with the same home, which finds `drover` in its path.
     ///
     /// # Errors
     /// The binary is missing.
     pub fn beside(&self, program: impl AsRef<OsStr>) -> Result<Command> {
-        let drover = programs::drover()?;
-        let own = drover.parent().context("a program lies in a folder")?.to_owned();
+        self.program(program, programs::drover()?.parent())
+    }
+
+    /// With the real programs, and `folder`, in its path.
+    fn program(&self, program: impl AsRef<OsStr>, folder: Option<&Path>) -> Result<Command> {
         let others = std::env::var_os("PATH").unwrap_or_default();
-        let folders = [own, Binaries::locate().folder().to_owned()];
-        let path = folders.into_iter().chain(std::env::split_paths(&others));
+        let real = Binaries::locate().folder().to_owned();
+        let first = folder.map(Path::to_owned).into_iter().chain([real]);
+        let path = std::env::join_paths(first.chain(std::env::split_paths(&others)))?;
         let mut command = Command::new(program);
-        command.env("HOME", self.home()).env("PATH", std::env::join_paths(path)?);
-        command.stdin(Stdio::null());
+        command.env("HOME", self.home()).env("PATH", path).stdin(Stdio::null());
         Ok(command)
     }
 
