@@ -26,7 +26,7 @@ use http::{Request, Uri};
 use kube::Client;
 use rest_view::store::call;
 use rest_view::urls::encode;
-use rest_view::{ApiError, Context, Followed, Inside, Key, KubeResource, Tells};
+use rest_view::{ApiError, Context, Followed, Form, Inside, Key, KubeResource, Tells};
 use serde_json::Value;
 
 pub use cluster_store::ClusterStore;
@@ -175,6 +175,7 @@ fn followed(context: &Context<'_>, resource: &KubeResource) -> Vec<Followed> {
     let follow = |resource: KubeResource, tells: Tells| Followed {
         cluster: Some(location.cluster.clone()),
         resource,
+        form: Form::Metadata,
         tells,
     };
     let rights = RIGHTS.map(|(plural, kind, namespaced)| {

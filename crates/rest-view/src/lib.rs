@@ -63,6 +63,6 @@ pub use link::Link;
 pub use listing::{Lists, Page, Scan, Wanted};
 pub use registry::{ApiVersion, Registry};
 pub use route::Inside;
-pub use store::{Followed, Key, KubeResource, KubeStore, ListScope, Store, Tells, Visible};
+pub use store::{Followed, Form, Key, KubeResource, KubeStore, ListScope, Store, Tells, Visible};
 pub use urls::Urls;
 pub use view::RestView;

@@ -51,7 +51,17 @@ pub struct Followed {
     /// The cluster that serves the resource; `None`: the API that the view is over.
     pub cluster: Option<String>,
     pub resource: KubeResource,
+    pub form: Form,
     pub tells: Tells,
+}
+
+/// What of changed objects is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// Removed objects are told as they last were.
+    Whole,
+    /// What is secret, or a cluster away, is not sent around for nothing.
+    Metadata,
 }
 
 /// What a change of a resource tells.
@@ -178,6 +188,7 @@ pub trait Store: Send + Sync + 'static {
         let here = |resource: &KubeResource| Followed {
             cluster: None,
             resource: resource.clone(),
+            form: Form::Whole,
             tells: Tells::Object(String::new()),
         };
         self.watched().map(here).into_iter().collect()
@@ -232,10 +243,6 @@ impl KubeResource {
             "" => self.version.clone(),
             group => format!("{group}/{}", self.version),
         }
-    }
-    /// Whether its objects are to be kept and sent around as little as can be.
-    pub(crate) fn is_secret(&self) -> bool {
-        self.group.is_empty() && self.plural == "secrets"
     }
     /// The path of the collection, in one namespace or everywhere.
     pub fn collection_path(&self, namespace: &str) -> String {

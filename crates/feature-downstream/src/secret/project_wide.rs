@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use feature_kit::downstream::{PROJECT_ID, ProjectHome};
 use futures::future::BoxFuture;
-use rest_view::store::{DeleteOptions, Followed, Tells};
+use rest_view::store::{DeleteOptions, Followed, Form, Tells};
 use rest_view::{ApiError, Context, Key, KubeResource, KubeStore, ListScope, Presentation, Store};
 use serde_json::{Map, Value};
 
@@ -144,7 +144,7 @@ impl Store for ProjectSecrets {
     }
     fn followed(&self, _: &Context<'_>) -> Vec<Followed> {
         let (resource, tells) = (self.resource.clone(), Tells::Object(String::new()));
-        vec![Followed { cluster: None, resource, tells }]
+        vec![Followed { cluster: None, resource, form: Form::Metadata, tells }]
     }
     fn homes<'a>(
         &'a self,

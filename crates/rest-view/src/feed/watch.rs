@@ -3,8 +3,7 @@
 //! A watch begins with the first socket and ends with the last. When changes may have been missed
 //! it says so to its sockets, which close: a client that connects again learns the present state.
 //! The same happens when a cluster comes that was away: until then its kinds have no objects. A kind
-//! that an API does not serve has none either. Of clusters, and of Secrets anywhere, only the metadata of
-//! objects is asked for.
+//! that an API does not serve has none either.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -20,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::inbox::{Inbox, News};
 use crate::error::ApiError;
-use crate::store::{Followed, Key, KubeResource, METADATA_LIST, Tells};
+use crate::store::{Followed, Form, Key, KubeResource, METADATA_LIST, Tells};
 
 /// Pause before a watch that the API server ended is taken up again where it was.
 const RESUME_PAUSE: Duration = Duration::from_millis(100);
@@ -41,22 +40,14 @@ pub(super) struct Watches {
     shared: Mutex<HashMap<Source, Weak<Watch>>>,
 }
 
-/// A kind, and the cluster that serves it, if that is another than the view's own.
-type Source = (Option<String>, KubeResource);
+/// A kind, the cluster that serves it, if that is another than the view's own, and what is asked for.
+type Source = (Option<String>, KubeResource, Form);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Starting,
     Running,
     Ended,
-}
-
-/// What is asked for of objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// Removed objects are told as they last were.
-    Whole,
-    Metadata,
 }
 
 /// The watch of one kind.
@@ -84,8 +75,8 @@ impl Watches {
     /// What changes of the kind tell goes into the inbox from [`Watch::running`] on, for as long as the
     /// result is held. Must be called inside a tokio runtime.
     pub fn join(&self, followed: Followed, inbox: &Arc<Inbox>, topic: usize) -> Arc<Watch> {
-        let Followed { cluster, resource, tells } = followed;
-        let source = (cluster, resource);
+        let Followed { cluster, resource, form, tells } = followed;
+        let source = (cluster, resource, form);
         let mut shared = self.shared.lock();
         let known = shared.get(&source).and_then(Weak::upgrade);
         let watch = known.filter(|watch| *watch.phase.borrow() != Phase::Ended);
@@ -109,17 +100,14 @@ impl Watches {
     fn work(
         &self,
         watch: Weak<Watch>,
-        (cluster, resource): Source,
+        (cluster, resource, form): Source,
     ) -> impl Future<Output = ()> + use<> {
         let (client, clusters) = (self.client.clone(), self.clusters.clone());
         async move {
             match cluster {
-                None => {
-                    let form = if resource.is_secret() { Form::Metadata } else { Form::Whole };
-                    run(watch, client, resource, form).await;
-                }
+                None => run(watch, client, resource, form).await,
                 Some(cluster) => match clusters(&cluster) {
-                    Some(client) => run(watch, client, resource, Form::Metadata).await,
+                    Some(client) => run(watch, client, resource, form).await,
                     None => await_cluster(&watch, &*clusters, &cluster).await,
                 },
             }
@@ -209,7 +197,7 @@ async fn follow(
     loop {
         let query = format!("watch=true&allowWatchBookmarks=true&resourceVersion={version}");
         let events =
-            client.request_events::<Value>(get(format!("{path}?{query}"), form.accept())?).await?;
+            client.request_events::<Value>(get(format!("{path}?{query}"), accept(form))?).await?;
         let mut events = std::pin::pin!(events);
         let Some(running) = watch.upgrade() else { return Ok(()) };
         running.runs();
@@ -242,12 +230,10 @@ fn version_of(object: &Value) -> String {
     object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
 }
 
-impl Form {
-    fn accept(self) -> &'static str {
-        match self {
-            Self::Whole => "application/json",
-            Self::Metadata => METADATA,
-        }
+fn accept(form: Form) -> &'static str {
+    match form {
+        Form::Whole => "application/json",
+        Form::Metadata => METADATA,
     }
 }
 
