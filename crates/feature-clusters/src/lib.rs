@@ -19,8 +19,7 @@ pub mod registrar;
 
 use std::sync::Arc;
 
-use api_management::cluster::BACKING_NAMESPACE_CREATED;
-use api_management::{Cluster, ClusterRegistrationToken, Node, condition, ids, keys};
+use api_management::{Cluster, ClusterRegistrationToken, Node, ids, keys};
 use controller::Whole;
 use feature_kit::view::with_namespace;
 use feature_kit::{
@@ -62,10 +61,7 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
         .view(ViewSpec::acting_as(cluster::actions::identity(), |context, client| {
             let kubeconfig = cluster::actions::GenerateKubeconfig::new(context, client);
             let view = cluster::view::view(kubeconfig);
-            let has_namespace = |cluster: &Cluster| {
-                condition::is_true(&cluster.status.conditions, BACKING_NAMESPACE_CREATED)
-            };
-            vec![with_namespace::<Whole<Cluster>>(view, context, has_namespace)]
+            vec![with_namespace::<Whole<Cluster>>(view, context, |it| &it.status.conditions)]
         }))
 }
 

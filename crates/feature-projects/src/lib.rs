@@ -7,8 +7,7 @@ pub mod project;
 
 use std::sync::Arc;
 
-use api_management::project::BACKING_NAMESPACE_CREATED;
-use api_management::{Project, condition};
+use api_management::Project;
 use controller::Whole;
 use feature_kit::view::with_namespace;
 use feature_kit::{
@@ -24,10 +23,8 @@ pub fn feature(_: &ManagementContext) -> Feature {
         .management(ManagementSpec::new(project::namespace::identity(), project::namespace::run))
         .downstream(DownstreamSpec::new(project::secrets::identity(), project::secrets::build))
         .view(ViewSpec::new(|context| {
-            let has_namespace = |project: &Project| {
-                condition::is_true(&project.status.conditions, BACKING_NAMESPACE_CREATED)
-            };
-            vec![with_namespace::<Whole<Project>>(project::view::view(), context, has_namespace)]
+            let view = project::view::view();
+            vec![with_namespace::<Whole<Project>>(view, context, |it| &it.status.conditions)]
         }))
 }
 

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_management::cluster::BACKING_NAMESPACE_CREATED;
+use api_management::{Condition, condition};
 use controller::{Projection, Reflector};
 use futures::future::BoxFuture;
 use rest_view::{ApiError, Context, Descriptor, Key, Store};
@@ -17,18 +19,18 @@ const NAMESPACE_TIME_MAX: Duration = Duration::from_secs(5);
 struct WithNamespace<P: Projection> {
     inner: Arc<dyn Store>,
     objects: Arc<Reflector<P>>,
-    has_namespace: fn(&P::Kept) -> bool,
+    conditions: fn(&P::Kept) -> &[Condition],
 }
 
-/// Lets creates of the type wait until the new object `has_namespace`.
+/// Lets creates of the type wait until the `conditions` of the new object say that it has its namespace.
 pub fn with_namespace<P: Projection>(
     descriptor: Descriptor,
     context: &ManagementContext,
-    has_namespace: fn(&P::Kept) -> bool,
+    conditions: fn(&P::Kept) -> &[Condition],
 ) -> Descriptor {
     let inner = descriptor.store.clone();
     let objects = context.scope.reflectors.get::<P>();
-    descriptor.store(Arc::new(WithNamespace { inner, objects, has_namespace }))
+    descriptor.store(Arc::new(WithNamespace { inner, objects, conditions }))
 }
 
 impl<P: Projection> Store for WithNamespace<P> {
@@ -45,7 +47,9 @@ impl<P: Projection> Store for WithNamespace<P> {
             let Key { namespace, name } = Key::of(&created);
             let key = controller::Key { namespace, name };
             let settled = self.objects.wait_for(|objects| {
-                objects.get(&key).filter(|object| (self.has_namespace)(object)).map(drop)
+                let object = objects.get(&key)?;
+                condition::is_true((self.conditions)(&object), BACKING_NAMESPACE_CREATED)
+                    .then_some(())
             });
             if tokio::time::timeout(NAMESPACE_TIME_MAX, settled).await.is_err() {
                 tracing::warn!(name = key.name, "a new object has no namespace yet");
