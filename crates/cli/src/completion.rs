@@ -149,9 +149,8 @@ async fn named(api: &Api, kind: &Named<'_>, help: &str) -> Result<Offers, CliErr
     Ok(pairs(&found, |one| (text(one, kind.name_field), text(one, help))))
 }
 
-async fn listed(api: &Api, plural: &str, name: &str, help: &str) -> Result<Offers, CliError> {
-    let found = api.list(plural, &[]).await?;
-    Ok(pairs(&found, |one| (text(one, name), text(one, help))))
+async fn listed(api: &Api, plural: &str, name_field: &str, help: &str) -> Result<Offers, CliError> {
+    named(api, &Named { singular: "", plural, name_field, inside: None }, help).await
 }
 
 fn pairs<'a>(found: &'a [Value], pair: impl Fn(&'a Value) -> (&'a str, &'a str)) -> Offers {
