@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::fields::{each, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
-use super::networking::PORT_RANGE;
+use super::networking::port_problem;
 use super::{cells, ip};
 use crate::strategy::Write;
 
@@ -90,10 +90,7 @@ fn port(field: &str, port: &Value, named: bool, causes: &mut Vec<Cause>) {
     } else if named {
         causes.push(Cause::required(path, ""));
     }
-    let number = port["port"].as_i64().unwrap_or_default();
-    if !(1..=65535).contains(&number) {
-        causes.push(Cause::invalid(format!("{field}.port"), &number.into(), PORT_RANGE));
-    }
+    causes.extend(port_problem(&format!("{field}.port"), &port["port"]));
     let (protocol, path) = (&port["protocol"], format!("{field}.protocol"));
     match str_of(protocol) {
         "" => causes.push(Cause::required(path, "")),

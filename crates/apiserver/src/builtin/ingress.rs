@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::cells;
 use super::fields::{ensure, items, map, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
-use super::networking::{GROUP, PORT_RANGE};
+use super::networking::{GROUP, port_problem};
 use super::{ip, old_annotations, status};
 
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
@@ -216,12 +216,7 @@ fn validate_service(field: &str, service: &Value) -> Vec<Cause> {
         (name, 0) => {
             causes.extend(invalid(&format!("{place}.port.name"), name, &names::port_name(name)));
         }
-        ("", number) => {
-            if !(1..=65535).contains(&number) {
-                let path = format!("{place}.port.number");
-                causes.push(Cause::invalid(path, &number.into(), PORT_RANGE));
-            }
-        }
+        ("", _) => causes.extend(port_problem(&format!("{place}.port.number"), &port["number"])),
         _ => {
             let text = "cannot set both port name & port number";
             causes.push(Cause::invalid(field, &"".into(), text));

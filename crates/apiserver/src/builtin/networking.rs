@@ -3,6 +3,7 @@
 mod class;
 mod policy;
 
+use api_meta::status::Cause;
 use serde_json::{Value, json};
 
 use super::cells;
@@ -10,7 +11,13 @@ use super::fields::{child, each, ensure, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
 
 pub const GROUP: &str = "networking.k8s.io";
-pub const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
+const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
+
+/// The problem of a port's number, which is 0 where there is none.
+pub fn port_problem(field: &str, number: &Value) -> Option<Cause> {
+    let number = number.as_i64().unwrap_or_default();
+    (!(1..=65535).contains(&number)).then(|| Cause::invalid(field, &number.into(), PORT_RANGE))
+}
 
 pub fn ingress_class() -> Kind {
     Kind {

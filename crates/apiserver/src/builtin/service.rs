@@ -178,7 +178,9 @@ fn drop_left_behind(spec: &mut Object, old: &Value) {
     let mut drop = |is_needed: fn(&Value) -> bool, fields: &[&str]| {
         if is_needed(old) && !is_needed(&now) {
             let is_same = |field: &&&str| now[**field] == old[**field];
-            fields.iter().filter(is_same).for_each(|field| drop_field(spec, field));
+            for field in fields.iter().filter(is_same) {
+                spec.remove(*field);
+            }
         }
     };
     let same = |fields: &[&str]| fields.iter().all(|field| now[*field] == old[*field]);
@@ -195,12 +197,10 @@ fn drop_left_behind(spec: &mut Object, old: &Value) {
     let before = numbers(old);
     let leaves = has_node_ports(str_of(&old["type"])) && !has_node_ports(str_of(&now["type"]));
     if leaves && numbers(&now).iter().all(|number| before.contains(number)) {
-        each(spec, "ports", |port| drop_field(port, "nodePort"));
+        each(spec, "ports", |port| {
+            port.remove("nodePort");
+        });
     }
-}
-
-fn drop_field(object: &mut Object, field: &str) {
-    object.remove(field);
 }
 
 fn has_node_ports(kind: &str) -> bool {

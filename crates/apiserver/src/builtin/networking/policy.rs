@@ -7,7 +7,7 @@ use api_meta::names;
 use api_meta::status::Cause;
 use serde_json::Value;
 
-use super::PORT_RANGE;
+use super::port_problem;
 use crate::builtin::fields::{items, str_of};
 use crate::builtin::ip::{self, Range};
 
@@ -67,13 +67,13 @@ fn port(field: &str, port: &Value, causes: &mut Vec<Cause>) {
     let (first_field, last_field) = (format!("{field}.port"), format!("{field}.endPort"));
     match first {
         Value::Number(number) => {
-            in_range(&first_field, first, causes);
+            causes.extend(port_problem(&first_field, first));
             if last.is_number() {
                 if last.as_i64() < number.as_i64() {
                     let why = "must be greater than or equal to `port`";
                     causes.push(Cause::invalid(last_field.as_str(), first, why));
                 }
-                in_range(&last_field, last, causes);
+                causes.extend(port_problem(&last_field, last));
             }
         }
         Value::String(name) => {
@@ -90,12 +90,6 @@ fn port(field: &str, port: &Value, causes: &mut Vec<Cause>) {
             causes.push(Cause::invalid(last_field, last, why));
         }
         _ => {}
-    }
-}
-
-fn in_range(field: &str, port: &Value, causes: &mut Vec<Cause>) {
-    if !(1..=65535).contains(&port.as_i64().unwrap_or_default()) {
-        causes.push(Cause::invalid(field, port, PORT_RANGE));
     }
 }
 

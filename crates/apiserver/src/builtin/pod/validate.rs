@@ -32,6 +32,7 @@ pub use resources::{
 pub use status::status;
 
 use super::super::fields::{items, str_of};
+use super::super::networking::port_problem;
 
 const RESTART_POLICIES: &[&str] = &["Always", "OnFailure", "Never"];
 const PREEMPTION_POLICIES: &[&str] = &["PreemptLowerPriority", "Never"];
@@ -237,9 +238,7 @@ fn within(
 }
 
 fn port_number(path: &str, number: i64, causes: &mut Vec<Cause>) {
-    if !(1..=65535).contains(&number) {
-        causes.push(Cause::invalid(path, &number.into(), "must be between 1 and 65535, inclusive"));
-    }
+    causes.extend(port_problem(path, &number.into()));
 }
 
 /// A path below some folder: relative, and never back up.

@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use super::families::{self, is_headless};
 use super::{has_node_ports, is_balancer, is_named, is_reached_from_outside, needs_health_port};
+use crate::builtin::endpoints::PROTOCOLS;
 use crate::builtin::fields::{items, str_of};
 use crate::builtin::ip;
-use crate::builtin::networking::PORT_RANGE;
+use crate::builtin::networking::port_problem;
 
 const AFFINITIES: [&str; 2] = ["ClientIP", "None"];
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
 const DISTRIBUTIONS: [&str; 3] = ["PreferClose", "PreferSameZone", "PreferSameNode"];
 const KINDS: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 const ONLY_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
-const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const REACHES: [&str; 2] = ["Cluster", "Local"];
 /// Annotations: the ranges before there was a field for them, and a name and its successor.
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
@@ -139,23 +139,18 @@ fn ports(spec: &Value) -> Vec<Cause> {
                 }
             }
         }
-        causes.extend(port_number(&format!("{field}.port"), &port["port"]));
+        causes.extend(port_problem(&format!("{field}.port"), &port["port"]));
         causes.extend(one_of(&format!("{field}.protocol"), &port["protocol"], &PROTOCOLS));
         let (path, target) = (format!("{field}.targetPort"), &port["targetPort"]);
         match target.as_str() {
             Some(name) => causes.extend(invalid(&path, target, &names::port_name(name))),
-            None => causes.extend(port_number(&path, target)),
+            None => causes.extend(port_problem(&path, target)),
         }
         let protocol = &port["appProtocol"];
         let problems = protocol.as_str().map(names::qualified_name).unwrap_or_default();
         causes.extend(invalid(&format!("{field}.appProtocol"), protocol, &problems));
     }
     causes
-}
-
-fn port_number(field: &str, value: &Value) -> Option<Cause> {
-    let number = value.as_i64().unwrap_or_default();
-    (!(1..=65535).contains(&number)).then(|| Cause::invalid(field, &number.into(), PORT_RANGE))
 }
 
 fn affinity(spec: &Value) -> Vec<Cause> {
@@ -283,7 +278,7 @@ fn traffic(spec: &Value) -> Vec<Cause> {
                    'Local'";
         causes.push(Cause::invalid(field, health, why));
     } else if given != 0 {
-        causes.extend(port_number(field, health));
+        causes.extend(port_problem(field, health));
     }
     let inside = &spec["internalTrafficPolicy"];
     causes.extend(one_of("spec.internalTrafficPolicy", inside, &REACHES));
