@@ -77,6 +77,13 @@ struct Kept {
     object: Value,
 }
 
+impl Kept {
+    fn new(kind: &'static str, name: &str, mut object: Value) -> Self {
+        object["metadata"]["name"] = name.into();
+        Self { kind, object }
+    }
+}
+
 impl Area {
     fn kind(&self, name: &str) -> &Kind {
         self.kinds.iter().find(|kind| kind.name == name).unwrap_or_else(|| panic!("{name}"))
@@ -150,33 +157,21 @@ impl Kind {
 fn quotas_and_budgets_are_judged_as_kube_apiserver_judges_them() {
     // No pod is so many seconds from its end: it limits nobody.
     let spec = json!({"hard": {"pods": "1000"}, "scopes": ["Terminating"]});
-    let scoped = json!({"metadata": {"name": "of-spec-scoped"}, "spec": spec});
-    POLICY.judge(&[Kept { kind: "quota", object: scoped }], 25, 10);
+    let scoped = Kept::new("quota", "of-spec-scoped", json!({"spec": spec}));
+    POLICY.judge(&[scoped], 25, 10);
 }
 
 #[test]
 fn network_kinds_are_judged_as_kube_apiserver_judges_them() {
-    let kept = |kind: &'static str, object: Value| Kept { kind, object };
-    let policy = json!({
-        "metadata": {"name": "of-network-policy"},
-        "spec": {"ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]},
-    });
-    let class = json!({
-        "metadata": {"name": "of-network-class"}, "spec": {"controller": "acme.io/foo"},
-    });
-    let slice = json!({
-        "metadata": {"name": "of-network-slice"}, "addressType": "IPv4",
-        "endpoints": [{"addresses": ["10.1.2.3"]}],
-    });
-    let endpoints = json!({
-        "metadata": {"name": "of-network-endpoints"},
-        "subsets": [{"addresses": [{"ip": "10.1.2.3"}]}],
-    });
+    let policy = json!({"spec": {"ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]}});
+    let class = json!({"spec": {"controller": "acme.io/foo"}});
+    let slice = json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.1.2.3"]}]});
+    let endpoints = json!({"subsets": [{"addresses": [{"ip": "10.1.2.3"}]}]});
     let kept = [
-        kept("policy", policy),
-        kept("class", class),
-        kept("slice", slice),
-        kept("endpoints", endpoints),
+        Kept::new("policy", "of-network-policy", policy),
+        Kept::new("class", "of-network-class", class),
+        Kept::new("slice", "of-network-slice", slice),
+        Kept::new("endpoints", "of-network-endpoints", endpoints),
     ];
     NETWORK.judge(&kept, 50, 20);
 }
@@ -202,11 +197,8 @@ const CLUSTER: Area = Area {
 };
 
 #[test]
-fn kinds_of_the_whole_cluster_are_judged_as_kube_apiserver_judges_them() {
-    let named = |kind: &'static str, mut object: Value| {
-        object["metadata"]["name"] = format!("of-spec-{kind}").into();
-        Kept { kind, object }
-    };
+fn scalers_limits_nodes_classes_and_leases_are_judged_as_kube_apiserver_judges_them() {
+    let named = |kind, object| Kept::new(kind, &format!("of-spec-{kind}"), object);
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"});
     let scaler = json!({"spec": {"minReplicas": 2, "maxReplicas": 3, "scaleTargetRef": target}});
     // Limits of what is nowhere limit nobody.
@@ -262,10 +254,6 @@ const STORAGE: Area = Area {
 
 #[test]
 fn volumes_are_judged_as_kube_apiserver_judges_them() {
-    let named = |kind: &'static str, name: &str, mut object: Value| {
-        object["metadata"]["name"] = name.into();
-        Kept { kind, object }
-    };
     let claim = json!({
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Gi"}},
@@ -305,16 +293,16 @@ fn volumes_are_judged_as_kube_apiserver_judges_them() {
     let attachment =
         json!({"attacher": "a", "nodeName": "b", "source": {"persistentVolumeName": "c"}});
     let kept = [
-        named("volume", "of-spec-volume", json!({"spec": kept_volume})),
-        named("volume", "of-spec-bound", json!({"spec": bound_volume})),
-        named("claim", "of-spec-claim", json!({"spec": claim})),
-        named("claim", "of-spec-bound-claim", json!({"spec": bound, "status": status})),
-        named("claim-object", "of-spec-old-claim", old),
-        named("class", "of-spec-class", json!({"provisioner": "a", "parameters": {"a": "b"}})),
-        named("attributes", "of-spec-attributes", attributes),
-        named("attachment", "of-spec-attachment", json!({"spec": attachment})),
-        named("csi-node", "of-spec-csi-node", json!({"spec": {"drivers": [driver]}})),
-        named("driver", "of-spec-driver", json!({"spec": {}})),
+        Kept::new("volume", "of-spec-volume", json!({"spec": kept_volume})),
+        Kept::new("volume", "of-spec-bound", json!({"spec": bound_volume})),
+        Kept::new("claim", "of-spec-claim", json!({"spec": claim})),
+        Kept::new("claim", "of-spec-bound-claim", json!({"spec": bound, "status": status})),
+        Kept::new("claim-object", "of-spec-old-claim", old),
+        Kept::new("class", "of-spec-class", json!({"provisioner": "a", "parameters": {"a": "b"}})),
+        Kept::new("attributes", "of-spec-attributes", attributes),
+        Kept::new("attachment", "of-spec-attachment", json!({"spec": attachment})),
+        Kept::new("csi-node", "of-spec-csi-node", json!({"spec": {"drivers": [driver]}})),
+        Kept::new("driver", "of-spec-driver", json!({"spec": {}})),
     ];
     STORAGE.judge(&kept, 95, 40);
 }
@@ -325,8 +313,7 @@ fn services_and_ingresses_are_judged_as_kube_apiserver_judges_them() {
         if spec["type"] != "ExternalName" {
             spec["ports"] = json!([{"port": 80}]);
         }
-        let object = json!({"metadata": {"name": format!("of-service-{name}")}, "spec": spec});
-        Kept { kind: "service", object }
+        Kept::new("service", &format!("of-service-{name}"), json!({"spec": spec}))
     };
     let ingress = json!({"metadata": {"name": "of-ingress"}, "spec": {"rules": [{"host": "a.b"}]}});
     let balancer = json!({
