@@ -11,7 +11,8 @@ import {
   chromium as launcher,
   type Page,
 } from "playwright-core";
-import { expect } from "vitest";
+import { afterEach, expect } from "vitest";
+import { keepEvidence } from "./evidence.ts";
 import { chromium, Drover, kubectl, shell } from "./programs.ts";
 
 export const PASSWORD = "only-for-browser-tests";
@@ -35,12 +36,14 @@ export class World {
   readonly folder = mkdtempSync(join(tmpdir(), "drover-ui-"));
   readonly server = new Drover("server", join(this.folder, "server"), []);
   readonly sim: Drover;
+  readonly #visitors = new Set<Visitor>();
   #browser: Browser | undefined;
 
-  /** `flags`: of the simulator. */
+  /** `flags`: of the simulator. Made at the top of a file, since it watches for failures of its tests. */
   constructor(flags: string[]) {
     this.sim = new Drover("sim", join(this.folder, "sim"), flags);
     kubectl();
+    afterEach((context) => keepEvidence(this, this.#visitors, context));
   }
 
   async start(): Promise<void> {
@@ -70,7 +73,10 @@ export class World {
       permissions: ["clipboard-read", "clipboard-write"],
     });
     context.setDefaultTimeout(LOOK_TIME_MAX_MS);
-    return new Visitor(context, await context.newPage());
+    const visitor = new Visitor(context, await context.newPage());
+    this.#visitors.add(visitor);
+    context.once("close", () => this.#visitors.delete(visitor));
+    return visitor;
   }
 
   /** Runs a line against a simulated cluster, as its owner would. */

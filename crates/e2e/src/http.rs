@@ -20,6 +20,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
+use testbed::evidence;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
@@ -223,7 +224,15 @@ impl Client {
     /// # Errors
     /// No answer came.
     pub fn send(&self, request: Request<Body>) -> Result<Answer> {
-        runtime().block_on(async { self.connect().await?.send(request).await })
+        let call = format!("{} https://{}{}", request.method(), self.authority, request.uri());
+        let answer = runtime().block_on(async { self.connect().await?.send(request).await });
+        let result = match &answer {
+            Ok(answer) if answer.status.is_success() => answer.status.to_string(),
+            Ok(answer) => format!("{}: {}", answer.status, answer.text()),
+            Err(cause) => format!("{cause:#}"),
+        };
+        evidence::record_call(&call, &result);
+        answer
     }
 
     /// Writes `bytes` on a connection of its own and gives back the answer as it was spelled; of one

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use testbed::{Binaries, Process, Program};
+use testbed::{Binaries, Process, Program, evidence};
 
 /// `kubectl` as one user of one cluster.
 #[derive(Clone, Debug)]
@@ -32,13 +32,16 @@ pub struct Outcome {
 
 impl Outcome {
     pub(crate) fn of(command: String, output: Output) -> Self {
-        Self {
+        let outcome = Self {
             command,
             success: output.status.success(),
             code: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        };
+        let result = format!("{}: {}{}", outcome.code, outcome.stderr, outcome.stdout);
+        evidence::record_call(&outcome.command, &result);
+        outcome
     }
 
     /// What it printed.

@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::Process;
+use testbed::evidence::{self, Witness};
 
-use crate::{Client, Kubeconfig, Kubectl, poll_until, programs};
+use crate::{Client, Kubeconfig, Kubectl, objects, poll_until, programs};
 
 /// Password of the user `admin` of every server here.
 pub const ADMIN_PASSWORD: &str = "only-for-system-tests";
@@ -20,6 +21,8 @@ const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Short, because starts are measured with it.
 const READY_INTERVAL: Duration = Duration::from_millis(2);
 const SERVER_FILE: &str = "server.json";
+const DATA_FOLDER: &str = "data";
+const ADMIN_KUBECONFIG: &str = "admin.kubeconfig";
 
 /// How to start a [`Server`].
 #[derive(Clone, Debug, Default)]
@@ -42,6 +45,8 @@ pub struct Server {
     ca_pem: String,
     ready_after: Duration,
     starts: u32,
+    /// Writes its objects when a test fails.
+    _witness: Witness,
 }
 
 impl Server {
@@ -58,14 +63,17 @@ impl Server {
     /// # Errors
     /// As [`Server::start`].
     pub fn start_with(options: Options) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let kubeconfig = folder.path().join(DATA_FOLDER).join(ADMIN_KUBECONFIG);
         let mut server = Self {
             process: None,
-            folder: tempfile::tempdir()?,
+            folder,
             options,
             url: String::new(),
             ca_pem: String::new(),
             ready_after: Duration::ZERO,
             starts: 0,
+            _witness: evidence::witness(move |folder| objects::write(&kubeconfig, folder)),
         };
         server.launch()?;
         Ok(server)
@@ -170,7 +178,7 @@ impl Server {
 
     #[must_use]
     pub fn data_dir(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.folder.path().join(DATA_FOLDER)
     }
 
     /// A folder that goes with the server, for files of the test.
@@ -223,7 +231,7 @@ impl Server {
     /// The file the server writes for its administrator.
     #[must_use]
     pub fn admin_kubeconfig(&self) -> PathBuf {
-        self.data_dir().join("admin.kubeconfig")
+        self.data_dir().join(ADMIN_KUBECONFIG)
     }
 
     /// `kubectl` on the management API, as administrator.

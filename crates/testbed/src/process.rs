@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, Sender};
 
-use crate::{Error, RecordedProcess};
+use crate::{Error, RecordedProcess, evidence};
 
 /// How much of the end of a log an error shows.
 const LOG_TAIL_BYTES: u64 = 16 * 1024;
@@ -64,6 +64,7 @@ impl Process {
         command.stdin(Stdio::null()).stdout(output).stderr(errors);
         let child = on_lasting_thread(move || command.spawn())
             .map_err(|source| Error::Spawn { program: name.to_owned(), source })?;
+        evidence::keep_log(name, log);
         Ok(Self { name: name.to_owned(), child, log: log.to_owned(), detached })
     }
 

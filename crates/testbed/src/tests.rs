@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::{Binaries, Error, Options, Process, Program, RealCluster, RecordedProcess, poll_until};
+use crate::{
+    Binaries, Error, Options, Process, Program, RealCluster, RecordedProcess, evidence, poll_until,
+};
 
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 const SETTLE_INTERVAL: Duration = Duration::from_millis(100);
@@ -229,4 +231,39 @@ fn a_recorded_process_is_ended_and_a_reused_id_is_left_alone() {
     assert!(!record.is_running());
     let status = poll_until(SETTLE_TIMEOUT, SETTLE_INTERVAL, || process.ended().ok_or(())).unwrap();
     assert_eq!(status.signal(), Some(9));
+}
+
+#[test]
+fn a_failed_test_leaves_its_logs_its_calls_what_witnesses_know_and_the_load() {
+    if std::env::var_os(VICTIM_ENV).is_some() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("echo.log");
+        let mut process =
+            Process::start("echo", Command::new("echo").arg("started"), &log).unwrap();
+        poll_until(SETTLE_TIMEOUT, SETTLE_INTERVAL, || process.ended().ok_or("it runs")).unwrap();
+        evidence::record_call("kubectl get pods", "1: no such server");
+        evidence::record_call("kubectl get pods", "1: no such server");
+        let _witness = evidence::witness(|folder| {
+            std::fs::write(folder.join("objects.json"), "{}").unwrap();
+        });
+        panic!("on purpose");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let name = "tests::a_failed_test_leaves_its_logs_its_calls_what_witnesses_know_and_the_load";
+    let mut second_self = Command::new(std::env::current_exe().unwrap());
+    second_self.args(["--exact", name]).env(VICTIM_ENV, "1");
+    let prefix = format!("{}/testbed::", folder.path().display());
+    let output = run(second_self.env(evidence::EVIDENCE_ENV, &prefix));
+    assert!(!output.status.success());
+
+    let read = |file: &str| {
+        let path = format!("{prefix}{name}/{file}");
+        std::fs::read_to_string(&path).unwrap_or_else(|cause| panic!("{path}: {cause}"))
+    };
+    assert_eq!(read("00-echo.log"), "started\n");
+    let calls = read(evidence::CALLS_FILE);
+    assert_eq!(calls.matches("kubectl get pods\n1: no such server").count(), 1, "{calls}");
+    assert!(calls.contains(name), "{calls}");
+    assert_eq!(read("objects.json"), "{}");
+    assert!(read(evidence::MACHINE_FILE).contains("/proc/loadavg"));
 }

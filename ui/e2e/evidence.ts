@@ -1,0 +1,70 @@
+/**
+ * What a failed test leaves behind: logs of server and simulator, a picture of every open page with the
+ * browser's complaints, the objects of the management API. The test runner names the folder.
+ */
+
+import { copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { TestContext } from "vitest";
+import { shell } from "./programs.ts";
+import type { Visitor, World } from "./world.ts";
+
+/** Begins the path of the folder of every failed test; without it nothing is written. */
+const PREFIX = process.env.DROVER_TEST_EVIDENCE;
+/** A server that hangs must not hold up the others. */
+const OBJECTS_TIME_MAX_MS = 20_000;
+
+declare module "vitest" {
+  interface TaskMeta {
+    /** What the test guards: durability, consistency, revocation, rights, secrecy. It gets no second try. */
+    guarantee?: string;
+  }
+}
+
+/** Writes the evidence of a test that has failed. */
+export async function keepEvidence(
+  world: World,
+  visitors: Iterable<Visitor>,
+  { task }: TestContext,
+): Promise<void> {
+  if (!PREFIX || task.result?.state !== "fail") return;
+  const folder = `${PREFIX}${testName(task).replaceAll("/", "-")}`;
+  mkdirSync(folder, { recursive: true });
+  for (const part of ["server", "sim"]) {
+    const logs = join(world.folder, part);
+    for (const log of existsSync(logs) ? readdirSync(logs) : []) {
+      if (log.endsWith(".log")) copyFileSync(join(logs, log), join(folder, log));
+    }
+  }
+  let number = 0;
+  for (const visitor of visitors) {
+    number += 1;
+    const complaints = [visitor.page.url(), ...visitor.complaints].join("\n");
+    writeFileSync(join(folder, `browser-${number}.log`), `${complaints}\n`);
+    // A page that was closed or broke has no picture.
+    await visitor.page.screenshot({ path: join(folder, `page-${number}.png`) }).catch(() => {});
+  }
+  writeFileSync(join(folder, "objects.json"), await objects(world));
+}
+
+/** As the runner calls it: the begin of the file's name, then the names of groups and test. */
+function testName(task: TestContext["task"]): string {
+  const names = [task.name];
+  for (let suite = task.suite; suite; suite = suite.suite) names.unshift(suite.name);
+  const file = task.file.filepath.split("/").at(-1)?.split(".")[0];
+  return `${file}::${names.filter((name) => name !== "").join(" ")}`;
+}
+
+async function objects(world: World): Promise<string> {
+  const kinds = "kubectl api-resources --api-group=management.cattle.io --verbs=list -o name";
+  const line = `kubectl get "$(${kinds} | paste -sd, -)" -A -o json --request-timeout=5s`;
+  const environment = {
+    KUBECONFIG: join(world.server.data, "admin.kubeconfig"),
+    HOME: world.folder,
+  };
+  const late = new Promise<string>((done) => {
+    setTimeout(() => done("the server did not answer in time\n"), OBJECTS_TIME_MAX_MS).unref();
+  });
+  const read = shell(line, environment).catch((error: Error) => `${error.message}\n`);
+  return Promise.race([read, late]);
+}
