@@ -57,6 +57,7 @@ use faults::Servers;
 use hook_server::HookServer;
 use serde_json::json;
 use side::Side;
+use testbed::{Guarantee, no_second_try};
 
 const KINDS: [&str; 2] = ["Mutating", "Validating"];
 
@@ -68,6 +69,7 @@ async fn servers() -> Servers {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_written_when_a_webhook_that_must_be_asked_cannot_be_asked() {
+    no_second_try(Guarantee::Rights);
     let servers = servers().await;
     let own = Side::own().await;
     for kind in KINDS {
@@ -193,6 +195,7 @@ async fn annotations_that_fields_took_the_place_of_are_warned_about() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_approves_and_signs_certificates_needs_rights_on_the_signer() {
+    no_second_try(Guarantee::Rights);
     certificates::check(&certificates::run(&Side::own().await).await);
 }
 
@@ -228,6 +231,7 @@ async fn policies_that_want_it_see_again_what_webhooks_change() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_unchanged_passes_a_policy_that_cannot_change_it() {
+    no_second_try(Guarantee::Rights);
     mutations::faults(&Side::own().await).await;
 }
 
@@ -244,6 +248,7 @@ async fn the_status_of_a_policy_tells_what_its_expressions_get_wrong() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_passes_a_policy_that_cannot_be_asked() {
+    no_second_try(Guarantee::Rights);
     policy_faults::run(&Side::own().await, &servers().await.hooks).await;
 }
 

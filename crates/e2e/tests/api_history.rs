@@ -27,6 +27,8 @@ mod wire;
 
 use std::time::{Duration, Instant};
 
+use e2e::{Guarantee, no_second_try};
+
 use crate::check::Summary;
 use crate::record::Entry;
 use crate::run::{Fleet, KEPT};
@@ -44,6 +46,7 @@ const REPLAY_ENV: &str = "DROVER_API_HISTORY";
 
 #[test]
 fn what_clients_were_told_is_one_history_across_kills() {
+    no_second_try(Guarantee::Consistency);
     if let Some(file) = std::env::var_os(REPLAY_ENV) {
         let text = std::fs::read_to_string(file).unwrap();
         let entries: Vec<Entry> =
@@ -74,6 +77,7 @@ fn what_clients_were_told_is_one_history_across_kills() {
 
 #[test]
 fn every_planted_bug_is_found() {
+    no_second_try(Guarantee::Consistency);
     // The last one is sound: it is not the check that is at fault.
     let mut fleet = Fleet::start(0..1 + Bug::ALL.len() as u64, &Bug::ALL).unwrap();
     fleet.live(0, false).unwrap();

@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use e2e::server::ADMIN_PASSWORD;
-use e2e::{Cli, Kubectl, Outcome, Server, Shared, Sim, eventually, journey};
+use e2e::{
+    Cli, Guarantee, Kubectl, Outcome, Server, Shared, Sim, eventually, journey, no_second_try,
+};
 use serde_json::{Value, json};
 
 const PROJECT: &str = "field.cattle.io/projectId";
@@ -232,6 +234,7 @@ fn kept(cli: &Cli) -> Result<(PathBuf, Value)> {
 
 #[test]
 fn kubectl_gets_credentials_that_are_renewed_and_end_with_the_login() {
+    no_second_try(Guarantee::Revocation);
     let world = world();
     let cli = Cli::admin(&world.server).unwrap();
     let config = cli.succeed(&["cluster", "kubeconfig", "north", "--exec"]).unwrap();

@@ -5,7 +5,7 @@
 
 use anyhow::{Result, ensure};
 use e2e::journey::{self, Target};
-use e2e::{Cli, Client, Server, eventually};
+use e2e::{Cli, Client, Guarantee, Server, eventually, no_second_try};
 use serde_json::{Value, json};
 use testbed::RealCluster;
 
@@ -72,6 +72,7 @@ fn bodies() -> Vec<(&'static str, Value)> {
 #[test]
 #[expect(clippy::too_many_lines, reason = "the steps of one story, in their order")]
 fn what_is_inside_a_real_cluster_is_used_through_v3_as_its_people() {
+    no_second_try(Guarantee::Rights);
     let cluster = RealCluster::start().unwrap();
     let server = Server::start().unwrap();
     let admin = Cli::admin(&server).unwrap();

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use e2e::journey::{self, Target};
 use e2e::server::Options;
-use e2e::{Cli, Client, Server, eventually, poll_until};
+use e2e::{Cli, Client, Guarantee, Server, eventually, no_second_try, poll_until};
 use serde_json::json;
 use testbed::RealCluster;
 
@@ -59,6 +59,7 @@ fn stored(server: &Server) -> Result<BTreeSet<String>> {
 
 #[test]
 fn a_server_killed_five_times_under_writes_loses_nothing_and_its_agent_returns() {
+    no_second_try(Guarantee::Durability);
     let cluster = RealCluster::start().unwrap();
     let target = Target::of(&cluster).unwrap();
     let mut server = Server::start().unwrap();
@@ -110,6 +111,7 @@ fn a_server_killed_five_times_under_writes_loses_nothing_and_its_agent_returns()
 
 #[test]
 fn starting_again_keeps_users_logins_and_settings() {
+    no_second_try(Guarantee::Durability);
     let mut server = Server::start().unwrap();
     let cli = Cli::admin(&server).unwrap();
     let token = server.login("admin", e2e::server::ADMIN_PASSWORD).unwrap();
@@ -145,6 +147,7 @@ fn shows(folder: &Path, text: &str) -> Result<Option<PathBuf>> {
 
 #[test]
 fn a_killed_server_leaves_no_secret_in_plain_and_opens_with_its_keys_alone() {
+    no_second_try(Guarantee::Secrecy);
     const CANARY: &str = "canary-5f1c09d2";
     // 32 bytes in base64.
     let key = |letter: &str| format!("{}A=\n", letter.repeat(42));

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use e2e::http::{empty, with_trailers};
 use e2e::journey::{self, Imported, MANAGEMENT, Target};
 use e2e::recorder::Recorded;
-use e2e::{Cli, Client, Protocol, Recorder, Server, Shared, eventually};
+use e2e::{Cli, Client, Guarantee, Protocol, Recorder, Server, Shared, eventually, no_second_try};
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use serde_json::json;
 use testbed::RealCluster;
@@ -141,6 +141,7 @@ fn status(answer: &str) -> u16 {
 
 #[test]
 fn the_cluster_sees_the_user_and_the_groups_of_this_cluster_only() {
+    no_second_try(Guarantee::Rights);
     let world = world();
     // A role in another cluster says nothing here.
     journey::create_cluster(&world.server, "elsewhere").unwrap();
@@ -163,6 +164,7 @@ fn the_cluster_sees_the_user_and_the_groups_of_this_cluster_only() {
 /// Requests that ask for another identity: refused, and they never arrive.
 #[test]
 fn asking_for_another_identity_without_the_right_is_refused_over_http_1() {
+    no_second_try(Guarantee::Rights);
     let world = world();
     let cases: [(&str, &[&str]); 12] = [
         ("plain", &["Impersonate-User: system:admin"]),
@@ -199,6 +201,7 @@ fn asking_for_another_identity_without_the_right_is_refused_over_http_1() {
 
 #[test]
 fn headers_that_other_proxies_trust_or_that_name_ours_change_nothing() {
+    no_second_try(Guarantee::Rights);
     let world = world();
     let cases: [(&str, &[&str]); 8] = [
         ("remote-user", &["X-Remote-User: system:admin", "X-Remote-Group: system:masters"]),
@@ -219,6 +222,7 @@ fn headers_that_other_proxies_trust_or_that_name_ours_change_nothing() {
 
 #[test]
 fn identity_in_trailers_reaches_nobody() {
+    no_second_try(Guarantee::Rights);
     let world = world();
     let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let body = body.to_string();
@@ -251,6 +255,7 @@ fn identity_in_trailers_reaches_nobody() {
 
 #[test]
 fn http_2_is_held_to_the_same() {
+    no_second_try(Guarantee::Rights);
     let world = world();
     let client = world.member.over(Protocol::Http2);
     let send = |mark: &str, headers: &[(&'static str, &str)]| {
@@ -286,6 +291,7 @@ fn http_2_is_held_to_the_same() {
 
 #[test]
 fn an_upgrade_is_held_to_the_same() {
+    no_second_try(Guarantee::Rights);
     let world = world();
     let upgrade = [
         "Upgrade: websocket",
@@ -340,6 +346,7 @@ fn an_upgrade_is_held_to_the_same() {
 
 #[test]
 fn kubectl_as_without_the_right_is_forbidden() {
+    no_second_try(Guarantee::Rights);
     let world = world();
     let kubectl = world.member_cli.kubectl("recorded").unwrap();
     // Until kubectl has kept what is served, a refusal reads "unknown", with Kubernetes as with us.
@@ -357,6 +364,7 @@ fn kubectl_as_without_the_right_is_forbidden() {
 
 #[test]
 fn an_administrator_who_impersonates_gets_the_identity_that_drover_resolves() {
+    no_second_try(Guarantee::Rights);
     let world = world();
     let admin = world.server.admin().unwrap();
     let request = Request::get(world.path("as-member"))
@@ -389,6 +397,7 @@ fn an_administrator_who_impersonates_gets_the_identity_that_drover_resolves() {
 
 #[test]
 fn a_request_without_a_login_never_arrives() {
+    no_second_try(Guarantee::Rights);
     let world = world();
     let anyone = world.server.anyone().unwrap();
     let check = |mark: &str, client: &Client| -> Result<()> {

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::journey::{self, Imported, MANAGEMENT, Target};
 use e2e::measure::memory;
 use e2e::wait::within;
-use e2e::{Cli, Interactive, Kubectl, Server, Shared, eventually};
+use e2e::{Cli, Guarantee, Interactive, Kubectl, Server, Shared, eventually, no_second_try};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use testbed::{RealNode, TOOLBOX_IMAGE};
@@ -445,6 +445,7 @@ fn a_pod_that_does_not_listen_costs_no_memory() {
 
 #[test]
 fn a_token_that_is_taken_away_takes_its_open_streams_along() {
+    no_second_try(Guarantee::Revocation);
     let world = world();
     for transport in Transport::BOTH {
         let user = format!("leaver-{transport:?}").to_lowercase();

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use e2e::journey::{self, MANAGEMENT};
 use e2e::server::ADMIN_PASSWORD;
 use e2e::socket::{Event, Refusal};
-use e2e::{Cli, Client, Server, Shared, Socket, eventually};
+use e2e::{Cli, Client, Guarantee, Server, Shared, Socket, eventually, no_second_try};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -173,6 +173,7 @@ fn the_administrator_sees_every_kind_as_a_get_shows_it() {
 
 #[test]
 fn a_member_sees_their_cluster_from_the_moment_they_may_until_they_may_not() {
+    no_second_try(Guarantee::Revocation);
     let world = world();
     let (ours, theirs) = (
         journey::create_cluster(&world.server, "ours").unwrap(),
@@ -215,6 +216,7 @@ fn a_member_sees_their_cluster_from_the_moment_they_may_until_they_may_not() {
 
 #[test]
 fn people_see_their_own_tokens_and_nobody_elses() {
+    no_second_try(Guarantee::Secrecy);
     let world = world();
     let (ann, ann_id) = world.person("ann");
     let (bob, _) = world.person("bob");
@@ -245,6 +247,7 @@ fn people_see_their_own_tokens_and_nobody_elses() {
 
 #[test]
 fn a_token_that_is_revoked_or_a_user_who_is_disabled_ends_their_sockets() {
+    no_second_try(Guarantee::Revocation);
     let world = world();
     let (client, id) = world.person("leaver");
     let body = json!({"type": "token", "description": "for a script"});
@@ -272,6 +275,7 @@ fn a_token_that_is_revoked_or_a_user_who_is_disabled_ends_their_sockets() {
 
 #[test]
 fn a_page_opens_it_with_the_cookie_and_a_foreign_page_does_not() {
+    no_second_try(Guarantee::Rights);
     let world = world();
     let token = world.server.login("admin", ADMIN_PASSWORD).unwrap();
     let anyone = world.server.anyone().unwrap();
@@ -302,6 +306,7 @@ fn a_page_opens_it_with_the_cookie_and_a_foreign_page_does_not() {
 
 #[test]
 fn a_token_of_one_cluster_and_a_path_inside_one_show_that_cluster_only() {
+    no_second_try(Guarantee::Rights);
     let world = world();
     let (one, two) = (
         journey::create_cluster(&world.server, "inside-one").unwrap(),
