@@ -9,6 +9,7 @@ mod ci;
 mod deny;
 mod deps;
 mod fingerprint;
+mod flaky;
 mod fuzz;
 mod image;
 mod kind;

@@ -5,6 +5,7 @@
 
 mod compatibility;
 mod conditions;
+mod flaky_tests;
 mod floors;
 mod manners;
 mod papers;
@@ -29,13 +30,14 @@ const PLAIN: [&str; 3] = [".ci/run", ".gitignore", "Dockerfile"];
 
 type Check = fn(&Tree) -> Result<Vec<Complaint>>;
 
-const CHECKS: [(&str, Check); 6] = [
+const CHECKS: [(&str, Check); 7] = [
     ("floors", floors::check),
     ("conditions", conditions::check),
     ("manners", manners::check),
     ("words", words::check),
     ("papers", papers::check),
     ("compatibility", compatibility::check),
+    ("flaky tests", flaky_tests::check),
 ];
 
 pub fn run() -> Result<()> {

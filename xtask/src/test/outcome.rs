@@ -1,4 +1,7 @@
-//! Reads what a test program prints (one line per test, one line at the end) and what Vitest writes.
+//! What came out of tests, and how it is read from what a test program prints and what Vitest writes.
+//!
+//! A test is named as in `e2e::subscribe::a_token_that_is_revoked`: package, the file under `tests` if
+//! it is in one, and its path there.
 
 use std::process::ExitStatus;
 use std::sync::LazyLock;
@@ -7,95 +10,183 @@ use std::time::Duration;
 use regex::Regex;
 use serde::Deserialize;
 
-use crate::process;
-
-static TEST: LazyLock<Regex> = LazyLock::new(|| pattern(r"^test (.+) \.\.\. ok <([0-9.]+)s>"));
+static PASSED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^test (.+) \.\.\. ok <([0-9.]+)s>"));
 static FAILED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^test (.+) \.\.\. FAILED"));
+static OUTPUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^---- (.+) stdout ----$"));
 static RESULT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored;"));
+/// What `testbed::no_second_try` prints.
+static MARK: LazyLock<Regex> =
+    LazyLock::new(|| pattern(&format!(r"(?m)^{}(\w+)$", testbed::NO_SECOND_TRY)));
+/// Between the outputs of failed tests and the list of their names.
+const LIST_OF_FAILURES: &str = "failures:";
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is a constant and its test has compiled it")
 }
 
-/// What came out of some test programs.
+/// What came out of some tests.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub passed: usize,
-    failed: usize,
     pub ignored: usize,
-    /// Names of failed tests.
-    pub failures: Vec<String>,
+    pub failures: Vec<Failure>,
     /// Programs that broke off, each with the reason.
     pub broken: Vec<String>,
-    times: Vec<(String, f64)>,
+    /// Names of tests and their seconds.
+    pub times: Vec<(String, f64)>,
+    /// Used by the programs and by those of their children that they waited for.
+    pub processor: Duration,
 }
+
+/// A test that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// With program or file.
+    pub name: String,
+    /// What its program calls it.
+    pub test: String,
+    /// All that it printed, with the failed assertion and where that stands.
+    pub output: String,
+    /// What it guards, when one failure is enough.
+    pub guarantee: Option<String>,
+}
+
+impl Failure {
+    /// The failed assertion and where it stands: from the message of the panic on, without the notes
+    /// on backtraces.
+    pub fn assertion(&self) -> String {
+        let lines: Vec<&str> = self.output.lines().collect();
+        let begin = lines.iter().position(|line| line.contains(" panicked at ")).unwrap_or(0);
+        let lines = lines[begin..].iter().filter(|line| !line.starts_with("note: run with"));
+        lines.take(ASSERTION_LINES_MAX).fold(String::new(), |text, line| text + line + "\n")
+    }
+}
+
+/// Enough for any message that somebody reads; the whole is kept in a file.
+const ASSERTION_LINES_MAX: usize = 40;
 
 impl Outcome {
     /// Failed tests; a program that broke off counts as one.
     pub fn failed(&self) -> usize {
-        self.failed + self.broken.len()
+        self.failures.len() + self.broken.len()
     }
 
-    pub fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: Self) {
         self.passed += other.passed;
-        self.failed += other.failed;
         self.ignored += other.ignored;
-        self.failures.extend(other.failures.iter().cloned());
-        self.broken.extend(other.broken.iter().cloned());
-        self.times.extend(other.times.iter().cloned());
+        self.failures.extend(other.failures);
+        self.broken.extend(other.broken);
+        self.times.extend(other.times);
+        self.processor += other.processor;
     }
 
-    pub fn slowest(&self, number: usize) -> Vec<(String, f64)> {
-        let mut times = self.times.clone();
+    pub fn slowest(&self, number: usize) -> Vec<&(String, f64)> {
+        let mut times: Vec<_> = self.times.iter().collect();
         times.sort_by(|one, other| other.1.total_cmp(&one.1));
         times.truncate(number);
         times
     }
 }
 
-/// Takes in the lines of one test program.
+/// A program that did not end by itself.
+#[derive(Clone, Debug)]
+pub struct Killed {
+    pub after: Duration,
+    /// Tests that had not ended: one of them may be why.
+    pub unfinished: Vec<String>,
+}
+
+/// Reads the lines of one test program.
 pub struct Reader {
-    package: String,
+    program: String,
     outcome: Outcome,
+    /// The failed test whose output is being read.
+    current: Option<usize>,
     complete: bool,
 }
 
 impl Reader {
-    pub fn new(package: &str) -> Self {
-        Self { package: package.to_owned(), outcome: Outcome::default(), complete: false }
+    /// `program`: begins the names of its tests.
+    pub fn new(program: &str) -> Self {
+        Self {
+            program: program.to_owned(),
+            outcome: Outcome::default(),
+            current: None,
+            complete: false,
+        }
     }
 
     pub fn line(&mut self, line: &str) {
-        if let Some(test) = TEST.captures(line) {
-            let seconds = test[2].parse().unwrap_or(0.0);
-            self.outcome.times.push((format!("{} {}", self.package, &test[1]), seconds));
-        }
-        if let Some(test) = FAILED.captures(line) {
-            self.outcome.failures.push(format!("{} {}", self.package, &test[1]));
-        }
         if let Some(result) = RESULT.captures(line) {
             let number = |index: usize| result[index].parse::<usize>().unwrap_or(0);
-            self.outcome.passed += number(1);
-            self.outcome.failed += number(2);
-            self.outcome.ignored += number(3);
+            self.outcome.passed = number(1);
+            self.outcome.ignored = number(3);
+            self.current = None;
             self.complete = true;
+            return;
+        }
+        if let Some(begin) = OUTPUT.captures(line) {
+            let failures = &self.outcome.failures;
+            self.current = failures.iter().position(|failure| failure.test == begin[1]);
+            return;
+        }
+        if line == LIST_OF_FAILURES {
+            self.current = None;
+            return;
+        }
+        if let Some(current) = self.current {
+            let output = &mut self.outcome.failures[current].output;
+            output.push_str(line);
+            output.push('\n');
+            return;
+        }
+        if let Some(test) = PASSED.captures(line) {
+            let seconds = test[2].parse().unwrap_or(0.0);
+            self.outcome.times.push((self.name(&test[1]), seconds));
+        } else if let Some(test) = FAILED.captures(line) {
+            let (name, test) = (self.name(&test[1]), test[1].to_owned());
+            let output = String::new();
+            self.outcome.failures.push(Failure { name, test, output, guarantee: None });
         }
     }
 
-    /// `over` is the time that was left for the program when it was killed for taking longer.
-    pub fn finish(mut self, target: &str, status: ExitStatus, over: Option<Duration>) -> Outcome {
-        let name = format!("{} ({target})", self.package);
-        if let Some(left) = over {
-            let left = process::length(left);
-            self.outcome.broken.push(format!(
-                "{name} was killed: its suite is over budget, {left} were left when it started"
-            ));
-        } else if !self.complete || (!status.success() && self.outcome.failed == 0) {
-            self.outcome.broken.push(format!("{name} broke off ({status})"));
+    fn name(&self, test: &str) -> String {
+        format!("{}::{test}", self.program)
+    }
+
+    /// Names of the tests that have ended, as the program calls them.
+    pub fn ended(&self) -> impl Iterator<Item = &str> {
+        let begin = self.program.len() + "::".len();
+        let passed = self.outcome.times.iter().map(move |(name, _)| &name[begin..]);
+        passed.chain(self.outcome.failures.iter().map(|failure| failure.test.as_str()))
+    }
+
+    pub fn finish(mut self, status: ExitStatus, killed: Option<Killed>) -> Outcome {
+        for failure in &mut self.outcome.failures {
+            failure.guarantee = MARK.captures(&failure.output).map(|mark| mark[1].to_owned());
+        }
+        let failed = !self.outcome.failures.is_empty();
+        if !self.complete {
+            // The line that counts them never came.
+            self.outcome.passed = self.outcome.times.len();
+        }
+        if let Some(killed) = killed {
+            self.outcome.broken.push(over_deadline(&self.program, &killed));
+        } else if !self.complete || (!status.success() && !failed) {
+            self.outcome.broken.push(format!("{} broke off ({status})", self.program));
         }
         self.outcome
     }
+}
+
+fn over_deadline(program: &str, killed: &Killed) -> String {
+    let after = crate::process::length(killed.after);
+    let unfinished = match killed.unfinished.join(", ") {
+        tests if tests.is_empty() => tests,
+        tests => format!("; not ended: {tests}"),
+    };
+    format!("{program} was killed after {after}, at the deadline of its suite{unfinished}")
 }
 
 /// The part of Vitest's JSON report that counts.
@@ -110,6 +201,7 @@ struct Report {
 struct TestFile {
     name: String,
     status: String,
+    message: Option<String>,
     assertion_results: Vec<Assertion>,
 }
 
@@ -120,37 +212,57 @@ struct Assertion {
     status: String,
     /// Milliseconds; none for a test that was not run.
     duration: Option<f64>,
+    #[serde(default)]
+    failure_messages: Vec<String>,
+    #[serde(default)]
+    meta: Meta,
 }
 
-/// What came out of a run of Vitest that wrote `report`. `over`: as in [`Reader::finish`].
-pub fn of_vitest(suite: &str, report: &str, status: ExitStatus, over: Option<Duration>) -> Outcome {
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    /// Set by `noSecondTry`.
+    guarantee: Option<String>,
+}
+
+/// `keyboard` of `…/keyboard.e2e.ts`.
+pub fn stem(file: &str) -> &str {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    name.split('.').next().unwrap_or(name)
+}
+
+/// What came out of a run of Vitest that wrote `report`; `suite` names it when that cannot be read.
+pub fn of_vitest(suite: &str, report: &str, status: ExitStatus, killed: Option<Killed>) -> Outcome {
     let mut outcome = Outcome::default();
-    if let Some(budget) = over {
-        let budget = process::length(budget);
-        outcome.broken.push(format!("{suite} was killed: over its budget of {budget}"));
+    if let Some(killed) = killed {
+        outcome.broken.push(over_deadline(suite, &killed));
         return outcome;
     }
     let Ok(report) = serde_json::from_str::<Report>(report) else {
         outcome.broken.push(format!("{suite} broke off ({status})"));
         return outcome;
     };
-    for file in &report.test_results {
-        // A file that could not be loaded, or whose preparation failed, has no failed test to tell of.
-        let failed = |test: &&Assertion| test.status == "failed";
-        if file.status == "failed" && !file.assertion_results.iter().any(|test| failed(&test)) {
-            outcome.broken.push(format!("{suite} ({})", file.name));
+    for file in report.test_results {
+        // A file that could not be loaded, or whose preparation failed, has no failed test to name.
+        let failed = file.assertion_results.iter().any(|test| test.status == "failed");
+        if file.status == "failed" && !failed {
+            let why = file.message.unwrap_or_default();
+            outcome.broken.push(format!("{suite} ({}) {why}", file.name).trim_end().to_owned());
         }
-        for test in &file.assertion_results {
+        for test in file.assertion_results {
+            let called = format!("{}::{}", stem(&file.name), test.full_name);
+            let name = format!("ui::{called}");
             match test.status.as_str() {
                 "passed" => outcome.passed += 1,
-                "failed" => {
-                    outcome.failed += 1;
-                    outcome.failures.push(format!("ui {}", test.full_name));
-                }
+                "failed" => outcome.failures.push(Failure {
+                    name: name.clone(),
+                    test: called,
+                    output: test.failure_messages.join("\n"),
+                    guarantee: test.meta.guarantee,
+                }),
                 _ => outcome.ignored += 1,
             }
-            let seconds = test.duration.unwrap_or_default() / 1000.0;
-            outcome.times.push((format!("ui {}", test.full_name), seconds));
+            outcome.times.push((name, test.duration.unwrap_or_default() / 1000.0));
         }
     }
     if outcome.failed() == 0 && (!status.success() || outcome.passed == 0) {

@@ -1,93 +1,196 @@
-//! Which suite a crate belongs to, and what is read from test programs.
+//! What is read from test programs, and what becomes of failures, with programs that fail on purpose.
 
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use super::outcome::{Reader, of_vitest};
+use super::outcome::{Failure, Killed, Reader, of_vitest};
 use super::*;
 
-#[test]
-fn every_crate_belongs_to_exactly_one_suite() {
-    let metadata = workspace::metadata(&workspace::root(), &["--no-deps", "--offline"]).unwrap();
-    for package in &metadata.packages {
-        let suites = SUITES.iter().filter(|suite| suite.holds(&package.name)).count();
-        assert_eq!(suites, 1, "{}", package.name);
-    }
+fn exit(code: i32) -> ExitStatus {
+    ExitStatus::from_raw(code << 8)
 }
 
-fn read(lines: &[&str], code: i32, over: Option<Duration>) -> Outcome {
-    let mut reader = Reader::new("storage");
+fn read(lines: &[&str], code: i32, killed: Option<Killed>) -> Outcome {
+    let mut reader = Reader::new("storage::etcd");
     lines.iter().for_each(|line| reader.line(line));
-    reader.finish("lib storage", ExitStatus::from_raw(code << 8), over)
+    reader.finish(exit(code), killed)
 }
 
+const FAILED: [&str; 13] = [
+    "running 3 tests",
+    "test a::quick ... ok <0.002s>",
+    "test a::slow ... ok <2.500s>",
+    "test a::wrong ... FAILED <0.100s>",
+    "failures:",
+    "---- a::wrong stdout ----",
+    "started",
+    "thread 'a::wrong' panicked at src/a.rs:3:5:",
+    "it is wrong",
+    "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace",
+    "failures:",
+    "    a::wrong",
+    "test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out",
+];
+
 #[test]
-fn passed_and_failed_tests_are_counted_with_their_times() {
-    let outcome = read(
-        &[
-            "running 3 tests",
-            "test a::quick ... ok <0.002s>",
-            "test a::slow ... ok <2.500s>",
-            "test a::wrong ... FAILED <0.100s>",
-            "test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; \
-             finished in 2.60s",
-        ],
-        101,
-        None,
-    );
+fn tests_are_counted_with_their_times_and_failures_with_their_output() {
+    let outcome = read(&FAILED, 101, None);
     assert_eq!((outcome.passed, outcome.failed()), (2, 1));
-    assert_eq!(outcome.failures, ["storage a::wrong"]);
-    assert_eq!(outcome.slowest(1), [("storage a::slow".to_owned(), 2.5)]);
+    assert_eq!(outcome.slowest(1), [&("storage::etcd::a::slow".to_owned(), 2.5)]);
+    let failure = &outcome.failures[0];
+    assert_eq!(
+        (failure.name.as_str(), failure.test.as_str()),
+        ("storage::etcd::a::wrong", "a::wrong")
+    );
+    assert!(failure.output.starts_with("started\n"), "{failure:?}");
+    let assertion = "thread 'a::wrong' panicked at src/a.rs:3:5:\nit is wrong\n";
+    assert_eq!(failure.assertion(), assertion);
+    assert_eq!(failure.guarantee, None);
     assert!(outcome.broken.is_empty());
 }
 
 #[test]
+fn what_a_failed_test_guards_is_read_from_its_output() {
+    let mark = format!("{}{}", testbed::NO_SECOND_TRY, testbed::Guarantee::Secrecy);
+    let mut lines = FAILED;
+    lines[6] = &mark;
+    assert_eq!(read(&lines, 101, None).failures[0].guarantee.as_deref(), Some("secrecy"));
+}
+
+#[test]
 fn a_program_that_breaks_off_is_a_failure() {
-    let outcome = read(&["running 3 tests"], 134, None);
-    assert_eq!(outcome.failed(), 1);
+    let outcome = read(&["running 3 tests", "test a ... ok <0.002s>"], 134, None);
+    assert_eq!((outcome.passed, outcome.failed()), (1, 1));
     assert!(outcome.broken[0].contains("broke off"), "{outcome:?}");
 }
 
 #[test]
-fn a_suite_beyond_its_budget_is_killed_and_fails() {
-    let mut child = Command::new("tail").args(["-f", "/dev/null"]).spawn().unwrap();
-    let watch = Watch::over(child.id(), Duration::from_millis(1)).unwrap();
-    assert_eq!(child.wait().unwrap().signal(), Some(9));
-    assert!(watch.end());
-    let outcome = read(&["running 1 test"], 0, Some(Duration::from_millis(1)));
-    assert!(outcome.broken[0].contains("over budget"), "{outcome:?}");
-}
-
-#[test]
-fn a_program_that_ends_in_time_is_not_killed() {
-    let mut child = Command::new("true").spawn().unwrap();
-    let watch = Watch::over(child.id(), minutes(1)).unwrap();
-    assert!(child.wait().unwrap().success());
-    assert!(!watch.end());
+fn a_program_beyond_its_deadline_is_a_failure_that_names_what_had_not_ended() {
+    let killed = Killed { after: Duration::from_secs(60), unfinished: vec!["a::stuck".to_owned()] };
+    let outcome = read(&["running 1 test"], 0, Some(killed));
+    assert!(outcome.broken[0].ends_with("not ended: a::stuck"), "{outcome:?}");
 }
 
 fn vitest(report: &str, code: i32) -> Outcome {
-    of_vitest("browser", report, ExitStatus::from_raw(code << 8), None)
+    of_vitest("browser", report, exit(code), None)
 }
 
 #[test]
 fn tests_of_the_interface_are_counted_with_their_times() {
-    let report = r#"{"testResults": [{"name": "a.test.ts", "status": "failed", "assertionResults": [
+    let report = r#"{"testResults": [{"name": "/x/a.e2e.ts", "status": "failed", "assertionResults": [
         {"fullName": "one", "status": "passed", "duration": 1500.0},
-        {"fullName": "two", "status": "failed", "duration": 3.0},
+        {"fullName": "two", "status": "failed", "duration": 3.0, "failureMessages": ["Error: two"],
+         "meta": {"guarantee": "rights"}},
         {"fullName": "three", "status": "skipped"}]}]}"#;
     let outcome = vitest(report, 1);
     assert_eq!((outcome.passed, outcome.failed(), outcome.ignored), (1, 1, 1));
-    assert_eq!(outcome.failures, ["ui two"]);
-    assert_eq!(outcome.slowest(1), [("ui one".to_owned(), 1.5)]);
+    assert_eq!(outcome.slowest(1), [&("ui::a::one".to_owned(), 1.5)]);
+    let failure = &outcome.failures[0];
+    assert_eq!((failure.name.as_str(), failure.test.as_str()), ("ui::a::two", "a::two"));
+    assert_eq!(
+        (failure.output.as_str(), failure.guarantee.as_deref()),
+        ("Error: two", Some("rights"))
+    );
 }
 
 #[test]
 fn a_world_of_the_interface_that_cannot_be_made_is_a_failure() {
-    let report = r#"{"testResults": [{"name": "a.e2e.ts", "status": "failed", "assertionResults": [
-        {"fullName": "one", "status": "skipped"}]}]}"#;
-    assert_eq!(vitest(report, 1).broken, ["browser (a.e2e.ts)"]);
+    let report = r#"{"testResults": [{"name": "a.e2e.ts", "status": "failed", "message": "no port",
+        "assertionResults": [{"fullName": "one", "status": "skipped"}]}]}"#;
+    assert_eq!(vitest(report, 1).broken, ["browser (a.e2e.ts) no port"]);
     for (report, code) in [("", 1), ("{\"testResults\": []}", 0), ("not json", 0)] {
         assert!(vitest(report, code).broken[0].contains("broke off"), "{report}");
     }
+}
+
+/// Programs built from `xtask/fixtures/test-programs`, once run, and the evidence of that.
+struct Ran {
+    _folder: tempfile::TempDir,
+    programs: Vec<Program>,
+    evidence: Evidence,
+    outcome: Outcome,
+}
+
+impl Ran {
+    fn once() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        copy(&workspace::root().join("xtask/fixtures/test-programs"), folder.path());
+        let built = program::build(folder.path(), &[]).unwrap();
+        let programs: Vec<Program> = built.into_iter().map(Program::Cargo).collect();
+        let evidence = Evidence::begin(&folder.path().join("target")).unwrap();
+        let mut outcome = Outcome::default();
+        for program in &programs {
+            outcome.add(program.run(Selection::All, deadline(), &evidence).unwrap());
+        }
+        outcome.failures.iter().for_each(|failure| evidence.keep_output(failure).unwrap());
+        Self { _folder: folder, programs, evidence, outcome }
+    }
+
+    fn try_again(&self, tests: &[&str]) -> second_try::Tried {
+        let failed = |test: &&str| {
+            let mut failures = self.outcome.failures.iter();
+            failures.find(|failure| failure.test == *test).expect("it has failed").clone()
+        };
+        let failed: Vec<Failure> = tests.iter().map(failed).collect();
+        let programs: Vec<&Program> = self.programs.iter().collect();
+        second_try::run(&programs, failed, &self.evidence).unwrap()
+    }
+}
+
+fn deadline() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            fs::create_dir(&target).unwrap();
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_failed_test_is_flaky_when_it_passes_alone_and_red_when_it_fails_twice_or_guards_rights() {
+    let ran = Ran::once();
+    assert_eq!((ran.outcome.passed, ran.outcome.failed()), (1, 4), "{:?}", ran.outcome);
+    assert!(ran.outcome.processor > Duration::ZERO);
+
+    let tried = ran.try_again(&["fails_first_one", "fails_first_two"]);
+    let names: Vec<&str> = tried.flaky.iter().map(|one| one.first.name.as_str()).collect();
+    assert_eq!(names, ["fixture::trouble::fails_first_one", "fixture::trouble::fails_first_two"]);
+    assert!(tried.failures.is_empty());
+    let first = &tried.flaky[0];
+    assert!(first.first.output.contains("a race"), "{first:?}");
+    assert!(first.second.contains("test fails_first_one ... ok"), "{first:?}");
+    assert!(ran.evidence.shown(&first.first).contains("fails_first_one.first-try"));
+
+    let tried = ran.try_again(&["fails_always", "fails_first_and_guards_rights"]);
+    assert!(tried.flaky.is_empty());
+    let causes: Vec<(&str, Option<&str>)> = tried
+        .failures
+        .iter()
+        .map(|failure| (failure.test.as_str(), failure.guarantee.as_deref()))
+        .collect();
+    let expected = [("fails_first_and_guards_rights", Some("rights")), ("fails_always", None)];
+    assert_eq!(causes, expected);
+    let shown = ran.evidence.shown(&tried.failures[1]);
+    assert!(shown.contains("tests/trouble.rs:") && shown.contains("arithmetic"), "{shown}");
+}
+
+#[test]
+fn named_tests_are_run_as_often_as_desired_without_a_second_try() {
+    let ran = Ran::once();
+    // All but the one that always fails have failed once.
+    let names = ["passes", "fails_first"].map(str::to_owned);
+    named::run(&ran.programs, &names, 3, &ran.evidence).unwrap();
+    let error = named::run(&ran.programs, &["always".to_owned()], 2, &ran.evidence).unwrap_err();
+    assert!(error.to_string().contains("2 of"), "{error}");
+    let error = named::run(&ran.programs, &["nothing".to_owned()], 1, &ran.evidence).unwrap_err();
+    assert!(error.to_string().contains("no test's name contains 'nothing'"), "{error}");
 }

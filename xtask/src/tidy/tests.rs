@@ -53,6 +53,21 @@ fixtures! {
     a_sleeping_test_is_refused => "sleeping-test";
     a_command_that_does_not_exist_is_refused => "unknown-command";
     a_table_of_compatibility_that_is_not_so_is_refused => "compatibility";
+    a_ledger_of_flaky_tests_with_too_many_open_rows_is_refused => "flaky-tests";
+}
+
+#[test]
+fn a_flaky_test_without_a_row_in_the_ledger_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["docs", "target"] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    std::fs::write(folder.path().join(crate::flaky::LEDGER), "# Flaky tests\n").unwrap();
+    crate::flaky::record(folder.path(), ["e2e::a::race"].into_iter()).unwrap();
+    let tree = Tree::read(folder.path()).unwrap();
+    let seen = flaky_tests::check(&tree).unwrap();
+    assert_eq!(seen.len(), 1);
+    assert!(seen[0].text.starts_with("'e2e::a::race' was flaky on 20"), "{}", seen[0]);
 }
 
 #[test]

@@ -1,0 +1,114 @@
+//! The folders of failed tests, `target/test-failures/<test>`, and the output of all programs,
+//! `target/test-logs/<program>.log`.
+//!
+//! Programs write into them while the failed test still holds its processes (`testbed::evidence`); here
+//! they are named, completed by the output of the test, and shown at the end.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::outcome::Failure;
+
+/// Of each log that is shown.
+const LOG_LINES_SHOWN: usize = 30;
+const OUTPUT_FILE: &str = "output.txt";
+/// The end of the name of a folder whose test was run once more.
+const FIRST_TRY: &str = ".first-try";
+
+/// Where a run leaves its evidence.
+pub struct Evidence {
+    failures: PathBuf,
+    logs: PathBuf,
+}
+
+impl Evidence {
+    /// Below `target`, without what an earlier run left there.
+    pub fn begin(target: &Path) -> Result<Self> {
+        let begun = Self { failures: target.join("test-failures"), logs: target.join("test-logs") };
+        for folder in [&begun.failures, &begun.logs] {
+            let _ = fs::remove_dir_all(folder);
+            fs::create_dir_all(folder)
+                .with_context(|| format!("cannot create '{}'", folder.display()))?;
+        }
+        Ok(begun)
+    }
+
+    /// Begins the path of the folder of every test of `program`.
+    pub fn prefix(&self, program: &str) -> OsString {
+        self.failures.join(format!("{program}::")).into_os_string()
+    }
+
+    /// The file with all that `program` printed when it last ran.
+    pub fn log(&self, program: &str) -> PathBuf {
+        self.logs.join(format!("{program}.log"))
+    }
+
+    fn folder(&self, name: &str) -> PathBuf {
+        self.failures.join(name.replace('/', "-"))
+    }
+
+    /// Adds the output of a failed test to its folder.
+    pub fn keep_output(&self, failure: &Failure) -> Result<()> {
+        let folder = self.folder(&failure.name);
+        fs::create_dir_all(&folder)
+            .and_then(|()| fs::write(folder.join(OUTPUT_FILE), &failure.output))
+            .with_context(|| format!("cannot write to '{}'", folder.display()))
+    }
+
+    /// Makes room for what a second try leaves.
+    pub fn set_first_try_aside(&self, name: &str) -> Result<()> {
+        let (from, to) = (self.folder(name), self.folder(&format!("{name}{FIRST_TRY}")));
+        fs::rename(&from, &to).with_context(|| format!("cannot rename '{}'", from.display()))
+    }
+
+    /// Removes the folders of tests that panicked on purpose: all but those of `failed`.
+    pub fn forget_all_but(&self, failed: &[&str]) -> Result<()> {
+        let folders: Vec<PathBuf> = failed.iter().map(|name| self.folder(name)).collect();
+        for entry in fs::read_dir(&self.failures)? {
+            let path = entry?.path();
+            let text = path.to_string_lossy();
+            let test = Path::new(text.strip_suffix(FIRST_TRY).unwrap_or(&text));
+            if !folders.iter().any(|folder| folder == test) {
+                fs::remove_dir_all(&path)
+                    .with_context(|| format!("cannot remove '{}'", path.display()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What failed, where that stands, and the end of each log.
+    pub fn shown(&self, failure: &Failure) -> String {
+        let first = self.folder(&format!("{}{FIRST_TRY}", failure.name));
+        let folder = if first.is_dir() { first } else { self.folder(&failure.name) };
+        let mut text = format!("---- {} ----\n{}", failure.name, failure.assertion());
+        let _ = writeln!(text, "evidence: {}", folder.display());
+        text.push_str(&ends_of_logs(&folder));
+        text
+    }
+}
+
+fn ends_of_logs(folder: &Path) -> String {
+    let Ok(entries) = fs::read_dir(folder) else { return String::new() };
+    let mut logs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    logs.retain(|path| path.extension().is_some_and(|ending| ending == "log"));
+    logs.sort();
+    let mut text = String::new();
+    for log in logs {
+        let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let bytes = fs::read(&log).unwrap_or_default();
+        let _ = writeln!(text, "  -- end of {name}:");
+        for line in last_lines(&String::from_utf8_lossy(&bytes), LOG_LINES_SHOWN) {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    text
+}
+
+pub fn last_lines(text: &str, number: usize) -> Vec<&str> {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(number)..].to_vec()
+}

@@ -1,0 +1,260 @@
+//! What can be run as one: a test program that cargo built, or the tests of one Vitest configuration.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use super::child;
+use super::evidence::Evidence;
+use super::outcome::{self, Killed, Outcome};
+use crate::{ui, workspace};
+
+/// One thing to run.
+pub enum Program {
+    Cargo(CargoProgram),
+    /// By its configuration in `ui`.
+    Vitest {
+        suite: &'static str,
+        configuration: &'static str,
+    },
+}
+
+/// A test program that cargo built.
+pub struct CargoProgram {
+    pub package: String,
+    version: String,
+    folder: PathBuf,
+    /// The file under `tests`; none for the tests inside a library or binary.
+    pub target: Option<String>,
+    executable: PathBuf,
+}
+
+/// Which tests of a program to run.
+#[derive(Clone, Copy)]
+pub enum Selection<'a> {
+    All,
+    /// By what the program calls them, and the file of the interface that holds them.
+    Only(&'a [String]),
+}
+
+impl Program {
+    /// Begins the names of its tests, as in `e2e::subscribe`.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Cargo(program) => program.name(),
+            Self::Vitest { suite, .. } => (*suite).to_owned(),
+        }
+    }
+
+    /// Runs the chosen tests; at `deadline` it is killed.
+    pub fn run(
+        &self,
+        selection: Selection,
+        deadline: Instant,
+        evidence: &Evidence,
+    ) -> Result<Outcome> {
+        match self {
+            Self::Cargo(program) => program.run(selection, deadline, evidence),
+            Self::Vitest { suite, configuration } => {
+                run_vitest(suite, configuration, selection, deadline, evidence)
+            }
+        }
+    }
+
+    /// What the program calls its tests.
+    pub fn tests(&self) -> Result<Vec<String>> {
+        match self {
+            Self::Cargo(program) => program.tests(),
+            Self::Vitest { configuration, .. } => vitest_tests(configuration),
+        }
+    }
+
+    /// The full name of one of its tests.
+    pub fn full_name(&self, test: &str) -> String {
+        match self {
+            Self::Cargo(program) => format!("{}::{test}", program.name()),
+            // Begins with its file.
+            Self::Vitest { .. } => format!("ui::{test}"),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    package_id: Option<String>,
+    executable: Option<PathBuf>,
+    profile: Option<Profile>,
+    target: Option<Target>,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+/// Builds all tests but those of `excluded` packages, and the binaries that system tests start, and
+/// lists the test programs in the order of their names.
+pub fn build(root: &Path, excluded: &[&str]) -> Result<Vec<CargoProgram>> {
+    let metadata = workspace::metadata(root, &["--no-deps"])?;
+    let packages: BTreeMap<&str, _> =
+        metadata.packages.iter().map(|package| (package.id.as_str(), package)).collect();
+    let mut cargo = workspace::cargo();
+    cargo.current_dir(root).args(["build", "--workspace", "--lib", "--bins", "--tests"]);
+    cargo.args(["--message-format", "json-render-diagnostics"]);
+    cargo.args(excluded.iter().flat_map(|name| ["--exclude", name]));
+    let mut child = cargo.stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
+    let output = child.stdout.take().context("cargo has no standard output")?;
+    let mut programs = Vec::new();
+    for line in BufReader::new(output).lines() {
+        let message: Message = serde_json::from_str(&line?).context("cannot read cargo's words")?;
+        if message.reason != "compiler-artifact" || !message.profile.is_some_and(|one| one.test) {
+            continue;
+        }
+        let (Some(executable), Some(target)) = (message.executable, message.target) else {
+            continue;
+        };
+        let id = message.package_id.unwrap_or_default();
+        let Some(package) = packages.get(id.as_str()) else { continue };
+        let inside = !target.kind.iter().any(|kind| kind == "test");
+        // Two programs of a package that hold tests of their own sources need names of their own.
+        let main = target.kind.iter().any(|kind| kind == "lib") || target.name == package.name;
+        programs.push(CargoProgram {
+            package: package.name.clone(),
+            version: package.version.clone(),
+            folder: package.manifest_path.parent().unwrap_or(&package.manifest_path).to_owned(),
+            target: (!(inside && main)).then_some(target.name),
+            executable,
+        });
+    }
+    if !child.wait()?.success() {
+        bail!("the tests do not build");
+    }
+    programs.sort_by_key(CargoProgram::name);
+    Ok(programs)
+}
+
+impl CargoProgram {
+    pub fn name(&self) -> String {
+        match &self.target {
+            Some(target) => format!("{}::{target}", self.package),
+            None => self.package.clone(),
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.executable);
+        command
+            .current_dir(&self.folder)
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .env("CARGO_PKG_NAME", &self.package)
+            .env("CARGO_PKG_VERSION", &self.version)
+            // A snapshot that differs is a failure, not a new file.
+            .env("INSTA_UPDATE", "no")
+            // Only with this variable does a stable test program report its times.
+            .env("RUSTC_BOOTSTRAP", "1");
+        command
+    }
+
+    fn run(&self, selection: Selection, deadline: Instant, evidence: &Evidence) -> Result<Outcome> {
+        let name = self.name();
+        let mut command = self.command();
+        command.env(testbed::evidence::EVIDENCE_ENV, evidence.prefix(&name));
+        command.args(["-Z", "unstable-options", "--report-time"]);
+        if let Selection::Only(tests) = selection {
+            command.args(["--exact", "--show-output"]).args(tests);
+        }
+        let mut reader = outcome::Reader::new(&name);
+        let mut read = |line: &str| reader.line(line);
+        let ended = child::run(&mut command, &evidence.log(&name), deadline, &mut read)?;
+        let killed = match ended.killed_after {
+            Some(after) => Some(Killed { after, unfinished: self.unfinished(&reader, selection)? }),
+            None => None,
+        };
+        let mut outcome = reader.finish(ended.status, killed);
+        outcome.processor = ended.processor;
+        Ok(outcome)
+    }
+
+    /// The chosen tests that `reader` has seen no end of.
+    fn unfinished(&self, reader: &outcome::Reader, selection: Selection) -> Result<Vec<String>> {
+        let ended: Vec<&str> = reader.ended().collect();
+        let mut tests = match selection {
+            Selection::All => self.tests()?,
+            Selection::Only(tests) => tests.to_vec(),
+        };
+        tests.retain(|test| !ended.contains(&test.as_str()));
+        Ok(tests)
+    }
+
+    fn tests(&self) -> Result<Vec<String>> {
+        let output = self.command().args(["--list", "--format", "terse"]).output();
+        let output = output.with_context(|| format!("cannot run {}", self.name()))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        Ok(text.lines().filter_map(|line| Some(line.strip_suffix(": test")?.to_owned())).collect())
+    }
+}
+
+/// `keyboard::signing in …` as Vitest takes it: the begin of a file's name, and a pattern.
+fn split_vitest(test: &str) -> (&str, &str) {
+    test.split_once("::").unwrap_or(("", test))
+}
+
+fn run_vitest(
+    suite: &str,
+    configuration: &str,
+    selection: Selection,
+    deadline: Instant,
+    evidence: &Evidence,
+) -> Result<Outcome> {
+    let written = workspace::root().join("target/ui").join(format!("{suite}.json"));
+    // What an earlier run wrote must not count for this one.
+    let _ = std::fs::remove_file(&written);
+    let mut vitest = ui::node("vitest/vitest.mjs");
+    vitest.args(["run", "--config", configuration, "--reporter", "default", "--reporter", "json"]);
+    vitest.arg("--outputFile.json").arg(&written);
+    vitest.env(testbed::evidence::EVIDENCE_ENV, evidence.prefix("ui"));
+    if let Selection::Only(tests) = selection {
+        let (mut files, names): (Vec<&str>, Vec<&str>) =
+            tests.iter().map(|test| split_vitest(test)).unzip();
+        files.dedup();
+        let pattern: Vec<String> = names.iter().map(|name| regex::escape(name)).collect();
+        vitest.args(files.iter().map(|file| format!("{file}.")));
+        vitest.arg("-t").arg(format!("^({})$", pattern.join("|")));
+    }
+    let ended = child::run(&mut vitest, &evidence.log(suite), deadline, &mut |_| {})?;
+    let report = std::fs::read_to_string(written).unwrap_or_default();
+    let killed = ended.killed_after.map(|after| Killed { after, unfinished: Vec::new() });
+    let mut outcome = outcome::of_vitest(suite, &report, ended.status, killed);
+    outcome.processor = ended.processor;
+    Ok(outcome)
+}
+
+#[derive(Deserialize)]
+struct ListedTest {
+    name: String,
+    file: String,
+}
+
+fn vitest_tests(configuration: &str) -> Result<Vec<String>> {
+    let mut vitest = ui::node("vitest/vitest.mjs");
+    vitest.args(["list", "--json", "--config", configuration]);
+    let output = vitest.output().context("cannot run Vitest")?;
+    let tests: Vec<ListedTest> = serde_json::from_slice(&output.stdout).with_context(|| {
+        format!("Vitest lists no tests: {}", String::from_utf8_lossy(&output.stderr))
+    })?;
+    // `vitest list` joins the names of groups by ` > `; a name on the command line has spaces.
+    let name = |test: &ListedTest| test.name.replace(" > ", " ");
+    Ok(tests.iter().map(|test| format!("{}::{}", outcome::stem(&test.file), name(test))).collect())
+}

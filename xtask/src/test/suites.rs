@@ -1,0 +1,171 @@
+//! Which tests belong together, what they may use of the processor, and which of them run side by side.
+
+use std::time::Duration;
+
+use super::program::{CargoProgram, Program};
+use super::schedule::{WHOLE, Weight};
+
+/// Tests that share a budget.
+pub struct Suite {
+    pub name: &'static str,
+    pub tests: Tests,
+    /// Of the processor. Beyond it the run warns.
+    pub budget: Duration,
+    /// Whether its tests use real programs outside their own process. They get a second try.
+    pub real_parts: bool,
+}
+
+pub enum Tests {
+    /// All of a package, or one program, as in `storage::etcd`.
+    Cargo(&'static [&'static str]),
+    AllOther,
+    /// Of the web interface, by their Vitest configuration in `ui`.
+    Vitest(&'static str),
+}
+
+const fn minutes(number: u64) -> Duration {
+    Duration::from_secs(number * 60)
+}
+
+/// In the order in which they fail fastest.
+pub const SUITES: [Suite; 5] = [
+    Suite {
+        name: "interface",
+        tests: Tests::Vitest("vite.config.ts"),
+        budget: minutes(2),
+        real_parts: false,
+    },
+    Suite { name: "in process", tests: Tests::AllOther, budget: minutes(14), real_parts: false },
+    Suite {
+        name: "real parts",
+        tests: Tests::Cargo(&[
+            "apiserver::aggregation",
+            "apiserver::policy",
+            "apiserver::published",
+            "apiserver::upstream",
+            "apiserver::webhooks",
+            "kubernetes-protobuf",
+            "storage::etcd",
+            "structured-merge::real",
+            "test-kit::downstream",
+            "testbed",
+            "xtask",
+        ]),
+        budget: minutes(12),
+        real_parts: true,
+    },
+    Suite { name: "system", tests: Tests::Cargo(&["e2e"]), budget: minutes(20), real_parts: true },
+    Suite {
+        name: "browser",
+        tests: Tests::Vitest("e2e/vitest.config.ts"),
+        budget: minutes(6),
+        real_parts: true,
+    },
+];
+
+/// The clock may show so many budgets until the programs of a suite are killed.
+pub const DEADLINE_BUDGETS: u32 = 3;
+
+/// What programs need of the machine that do not fill it, as measured, with room for a slower one.
+const WEIGHTS: [(&str, Weight); 1] = [("e2e::controller_manager", 0)];
+
+impl Suite {
+    /// Its programs among `built`, with their weights, in the order of their names.
+    pub fn programs(&self, built: &mut Vec<CargoProgram>) -> Vec<(Weight, Program)> {
+        if let Tests::Vitest(configuration) = self.tests {
+            return vec![(WHOLE, Program::Vitest { suite: self.name, configuration })];
+        }
+        let own = built.extract_if(.., |program| self.holds(&program.package, &program.name()));
+        own.map(|program| (weight(&program.name()), Program::Cargo(program))).collect()
+    }
+
+    fn holds(&self, package: &str, program: &str) -> bool {
+        let named = |suite: &Self| match suite.tests {
+            Tests::Cargo(names) => names.iter().any(|name| *name == package || *name == program),
+            Tests::AllOther | Tests::Vitest(_) => false,
+        };
+        match self.tests {
+            Tests::AllOther => !SUITES.iter().any(named),
+            Tests::Cargo(_) | Tests::Vitest(_) => named(self),
+        }
+    }
+
+    /// Packages of which it runs everything.
+    pub fn packages(&self) -> impl Iterator<Item = &'static str> {
+        let names = match self.tests {
+            Tests::Cargo(names) => names,
+            Tests::AllOther | Tests::Vitest(_) => &[],
+        };
+        names.iter().copied().filter(|name| !name.contains("::"))
+    }
+}
+
+fn weight(program: &str) -> Weight {
+    WEIGHTS.iter().find(|(name, _)| *name == program).map_or(WHOLE, |(_, weight)| *weight)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use crate::workspace;
+
+    /// The programs of a package by the names of their files, with the paths of their sources.
+    fn programs(package: &str, folder: &Path) -> Vec<(String, Vec<PathBuf>)> {
+        let mut programs = vec![(package.to_owned(), vec![folder.join("src")])];
+        let Ok(entries) = std::fs::read_dir(folder.join("tests")) else { return programs };
+        for entry in entries {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|ending| ending == "rs") {
+                let stem = path.file_stem().unwrap().to_str().unwrap();
+                let name = format!("{package}::{stem}");
+                programs.push((name, vec![path.clone(), path.with_extension("")]));
+            }
+        }
+        programs
+    }
+
+    fn mentions_testbed(path: &Path) -> bool {
+        if path.is_dir() {
+            let entries = std::fs::read_dir(path).unwrap();
+            return entries.into_iter().any(|entry| mentions_testbed(&entry.unwrap().path()));
+        }
+        let is_rust = path.extension().is_some_and(|ending| ending == "rs");
+        is_rust && std::fs::read_to_string(path).unwrap().contains("testbed::")
+    }
+
+    #[test]
+    fn every_program_belongs_to_one_suite_and_real_parts_to_those_that_have_them() {
+        let metadata = workspace::metadata(&workspace::root(), &["--no-deps", "--offline"]);
+        for package in metadata.unwrap().packages {
+            for (name, sources) in programs(&package.name, package.manifest_path.parent().unwrap())
+            {
+                let suites: Vec<&Suite> =
+                    SUITES.iter().filter(|suite| suite.holds(&package.name, &name)).collect();
+                assert_eq!(suites.len(), 1, "{name}");
+                let real = sources.iter().any(|path| mentions_testbed(path));
+                assert!(!real || suites[0].real_parts, "{name} starts real programs");
+            }
+        }
+    }
+
+    #[test]
+    fn every_name_of_a_suite_and_a_weight_is_a_program() {
+        let metadata = workspace::metadata(&workspace::root(), &["--no-deps", "--offline"]);
+        let packages = metadata.unwrap().packages;
+        let all: Vec<String> = packages
+            .iter()
+            .flat_map(|one| programs(&one.name, one.manifest_path.parent().unwrap()))
+            .map(|(name, _)| name)
+            .collect();
+        let named = SUITES.iter().filter_map(|suite| match suite.tests {
+            Tests::Cargo(names) => Some(names.iter()),
+            Tests::AllOther | Tests::Vitest(_) => None,
+        });
+        let weighed = WEIGHTS.iter().map(|(name, _)| name);
+        for name in named.flatten().chain(weighed) {
+            assert!(all.iter().any(|known| known == name), "there is no program '{name}'");
+        }
+    }
+}
