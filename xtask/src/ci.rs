@@ -5,6 +5,7 @@ use anyhow::Result;
 use crate::{check, test};
 
 pub fn run() -> Result<()> {
-    check::run()?;
-    test::run(&test::Arguments::default())
+    check::run_without_clippy()?;
+    // Clippy runs while the tests are built.
+    test::run_linted()
 }

@@ -29,14 +29,14 @@ use crate::{deps, flaky, image, process, ui, workspace};
 use cores::{BusyLoops, Cores};
 use evidence::Evidence;
 use outcome::Outcome;
-use program::{CargoProgram, Program, Selection};
+use program::{CargoProgram, Lints, Program, Selection};
 use schedule::Weight;
 use second_try::Flaky;
 use suites::{DEADLINE_BUDGETS, SUITES, Suite};
 use summary::Finished;
 
 /// What to run.
-#[derive(Args, Default)]
+#[derive(Args)]
 pub struct Arguments {
     /// Only tests whose full name contains one of these, as in
     /// `e2e::subscribe::a_token_that_is_revoked`.
@@ -45,7 +45,8 @@ pub struct Arguments {
     #[arg(long)]
     fast: bool,
     /// Run the named tests so many times.
-    #[arg(long, default_value_t = 1, value_name = "N", requires = "names")]
+    #[arg(long, default_value_t = 1, value_name = "N", requires = "names",
+        value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
     /// Keep cores busy meanwhile; one when no number is given.
     #[arg(long, value_name = "CORES", num_args = 0..=1, default_missing_value = "1")]
@@ -67,6 +68,16 @@ struct Planned {
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
+    run_with(arguments, Lints::No)
+}
+
+/// Everything, and Clippy's lints while it is built.
+pub fn run_linted() -> Result<()> {
+    let all = Arguments { names: Vec::new(), fast: false, repeat: 1, load: None };
+    run_with(&all, Lints::Clippy)
+}
+
+fn run_with(arguments: &Arguments, lints: Lints) -> Result<()> {
     let start = Instant::now();
     ui::install()?;
     if !arguments.fast {
@@ -74,7 +85,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         ui::build()?;
         image::run(&image::Arguments::default())?;
     }
-    let planned = plan(&workspace::root(), arguments.fast)?;
+    let planned = plan(&workspace::root(), arguments.fast, lints)?;
     let whole = !arguments.fast && arguments.names.is_empty();
     let fuzzer = whole.then(Fuzzer::build).transpose()?;
     println!("built in {}", process::length(start.elapsed()));
@@ -84,7 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.names.is_empty() {
         let programs = planned.into_iter().flat_map(|planned| planned.programs);
         let programs: Vec<Program> = programs.map(|(_, program)| program).collect();
-        return named::run(&programs, &arguments.names, arguments.repeat.max(1), &evidence);
+        return named::run(&programs, &arguments.names, arguments.repeat, &evidence);
     }
     let mut finished = Vec::new();
     for planned in &planned {
@@ -102,10 +113,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Builds everything and shares it out among the suites.
-fn plan(root: &Path, fast: bool) -> Result<Vec<Planned>> {
+fn plan(root: &Path, fast: bool, lints: Lints) -> Result<Vec<Planned>> {
     let skipped = |suite: &&Suite| fast && suite.real_parts;
     let excluded: Vec<&str> = SUITES.iter().filter(skipped).flat_map(Suite::packages).collect();
-    let mut built: Vec<CargoProgram> = program::build(root, &excluded)?;
+    let mut built: Vec<CargoProgram> = program::build(root, &excluded, lints)?;
     let planned =
         SUITES.iter().map(|suite| Planned { suite, programs: suite.programs(&mut built) });
     Ok(planned.filter(|planned| !skipped(&planned.suite)).collect())

@@ -84,6 +84,9 @@ impl Program {
     }
 }
 
+/// `-D warnings` as Clippy reads it from its environment.
+const DENY_WARNINGS: &str = "-Dwarnings__CLIPPY_HACKERY__";
+
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -104,9 +107,19 @@ struct Target {
     kind: Vec<String>,
 }
 
+/// Whether our own crates are checked by Clippy while they are built.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lints {
+    /// By the compiler alone.
+    No,
+    /// Every warning of Clippy is an error. It takes the place of the compiler, so that nothing is
+    /// analysed twice: on a fresh machine that is a fifth of the time of all builds.
+    Clippy,
+}
+
 /// Builds all tests but those of `excluded` packages, and the binaries that system tests start, and
 /// lists the test programs in the order of their names.
-pub fn build(root: &Path, excluded: &[&str]) -> Result<Vec<CargoProgram>> {
+pub fn build(root: &Path, excluded: &[&str], lints: Lints) -> Result<Vec<CargoProgram>> {
     let metadata = workspace::metadata(root, &["--no-deps"])?;
     let packages: BTreeMap<&str, _> =
         metadata.packages.iter().map(|package| (package.id.as_str(), package)).collect();
@@ -114,6 +127,10 @@ pub fn build(root: &Path, excluded: &[&str]) -> Result<Vec<CargoProgram>> {
     cargo.current_dir(root).args(["build", "--workspace", "--lib", "--bins", "--tests"]);
     cargo.args(["--message-format", "json-render-diagnostics"]);
     cargo.args(excluded.iter().flat_map(|name| ["--exclude", name]));
+    if lints == Lints::Clippy {
+        // As `cargo clippy` runs it, but for the command.
+        cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").env("CLIPPY_ARGS", DENY_WARNINGS);
+    }
     let mut child = cargo.stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
     let output = child.stdout.take().context("cargo has no standard output")?;
     let mut programs = Vec::new();

@@ -116,7 +116,7 @@ impl Ran {
     fn once() -> Self {
         let folder = tempfile::tempdir().unwrap();
         copy(&workspace::root().join("xtask/fixtures/test-programs"), folder.path());
-        let built = program::build(folder.path(), &[]).unwrap();
+        let built = program::build(folder.path(), &[], Lints::Clippy).unwrap();
         let programs: Vec<Program> = built.into_iter().map(Program::Cargo).collect();
         let evidence = Evidence::begin(&folder.path().join("target")).unwrap();
         let mut outcome = Outcome::default();
@@ -193,4 +193,14 @@ fn named_tests_are_run_as_often_as_desired_without_a_second_try() {
     assert!(error.to_string().contains("2 of"), "{error}");
     let error = named::run(&ran.programs, &["nothing".to_owned()], 1, &ran.evidence).unwrap_err();
     assert!(error.to_string().contains("no test's name contains 'nothing'"), "{error}");
+}
+
+#[test]
+fn a_lint_stops_the_build_of_ci() {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&workspace::root().join("xtask/fixtures/test-programs"), folder.path());
+    let linted = "//! A needless return.\n\n/// Two.\npub fn two() -> u8 {\n    return 2;\n}\n";
+    fs::write(folder.path().join("src/lib.rs"), linted).unwrap();
+    assert!(program::build(folder.path(), &[], Lints::Clippy).is_err());
+    assert!(program::build(folder.path(), &[], Lints::No).is_ok());
 }
