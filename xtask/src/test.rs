@@ -21,7 +21,7 @@ mod summary;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::fuzz::{Ended, Fuzzer};
@@ -78,17 +78,12 @@ pub fn run_linted() -> Result<()> {
 }
 
 fn run_with(arguments: &Arguments, lints: Lints) -> Result<()> {
-    let start = Instant::now();
-    ui::install()?;
-    if !arguments.fast {
-        deps::run()?;
-        ui::build()?;
-        image::run(&image::Arguments::default())?;
-    }
-    let planned = plan(&workspace::root(), arguments.fast, lints)?;
+    let (start, cores) = (Instant::now(), Cores::now());
     let whole = !arguments.fast && arguments.names.is_empty();
+    let planned = prepare(arguments.fast, lints)?;
     let fuzzer = whole.then(Fuzzer::build).transpose()?;
-    println!("built in {}", process::length(start.elapsed()));
+    let (took, busy) = (process::length(start.elapsed()), Cores::busy_since(cores));
+    println!("built in {took}, cores {busy} % busy");
 
     let evidence = Evidence::begin(&workspace::root().join("target"))?;
     let _load = arguments.load.map(BusyLoops::on);
@@ -110,6 +105,23 @@ fn run_with(arguments: &Arguments, lints: Lints) -> Result<()> {
     let failed = left.chain(flaky.iter().map(|one| &one.first)).map(|one| one.name.as_str());
     evidence.forget_all_but(&failed.collect::<Vec<_>>())?;
     summary::report(finished, &flaky, &evidence, start.elapsed())
+}
+
+/// Brings and builds everything that the tests need.
+fn prepare(fast: bool, lints: Lints) -> Result<Vec<Planned>> {
+    ui::install()?;
+    if fast {
+        return plan(&workspace::root(), true, lints);
+    }
+    std::thread::scope(|scope| {
+        // Waits for the network, and for Go's linker, which has one thread most of the time.
+        let real_parts = scope.spawn(deps::run);
+        ui::build()?;
+        image::run(&image::Arguments::default())?;
+        let planned = plan(&workspace::root(), false, lints)?;
+        real_parts.join().ok().context("the thread that brings the real parts broke")??;
+        Ok(planned)
+    })
 }
 
 /// Builds everything and shares it out among the suites.
@@ -189,7 +201,7 @@ fn try_again(
     evidence: &Evidence,
 ) -> Result<Vec<Flaky>> {
     let mut flaky = Vec::new();
-    for planned in planned.iter().filter(|planned| planned.suite.real_parts) {
+    for planned in planned.iter().filter(|planned| planned.suite.second_try) {
         let programs: Vec<&Program> = planned.programs.iter().map(|(_, program)| program).collect();
         for suite in finished.iter_mut().filter(|suite| suite.name == planned.suite.name) {
             let failed = std::mem::take(&mut suite.outcome.failures);

@@ -171,8 +171,11 @@ impl CargoProgram {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.executable);
+        // Ended with this process, also when that is killed: a program holds servers and clusters.
+        let mut command = Command::new("setpriv");
         command
+            .args(["--pdeathsig", "KILL", "--"])
+            .arg(&self.executable)
             .current_dir(&self.folder)
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .env("CARGO_PKG_NAME", &self.package)

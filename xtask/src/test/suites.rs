@@ -11,8 +11,10 @@ pub struct Suite {
     pub tests: Tests,
     /// Of the processor. Beyond it the run warns.
     pub budget: Duration,
-    /// Whether its tests use real programs outside their own process. They get a second try.
+    /// Whether its tests use real programs outside their own process.
     pub real_parts: bool,
+    /// Whether a test that fails is run once more, unless it is marked (`testbed::no_second_try`).
+    pub second_try: bool,
 }
 
 pub enum Tests {
@@ -28,14 +30,21 @@ const fn minutes(number: u64) -> Duration {
 }
 
 /// In the order in which they fail fastest.
-pub const SUITES: [Suite; 5] = [
+pub const SUITES: [Suite; 6] = [
     Suite {
         name: "interface",
         tests: Tests::Vitest("vite.config.ts"),
         budget: minutes(2),
         real_parts: false,
+        second_try: false,
     },
-    Suite { name: "in process", tests: Tests::AllOther, budget: minutes(14), real_parts: false },
+    Suite {
+        name: "in process",
+        tests: Tests::AllOther,
+        budget: minutes(14),
+        real_parts: false,
+        second_try: false,
+    },
     Suite {
         name: "real parts",
         tests: Tests::Cargo(&[
@@ -45,7 +54,6 @@ pub const SUITES: [Suite; 5] = [
             "apiserver::upstream",
             "apiserver::webhooks",
             "kubernetes-protobuf",
-            "storage::etcd",
             "structured-merge::real",
             "test-kit::downstream",
             "testbed",
@@ -53,30 +61,63 @@ pub const SUITES: [Suite; 5] = [
         ]),
         budget: minutes(12),
         real_parts: true,
+        second_try: true,
     },
-    Suite { name: "system", tests: Tests::Cargo(&["e2e"]), budget: minutes(20), real_parts: true },
+    // Every one of its tests is about durability or consistency.
+    Suite {
+        name: "storage",
+        tests: Tests::Cargo(&["storage::etcd"]),
+        budget: minutes(4),
+        real_parts: true,
+        second_try: false,
+    },
+    Suite {
+        name: "system",
+        tests: Tests::Cargo(&["e2e"]),
+        budget: minutes(20),
+        real_parts: true,
+        second_try: true,
+    },
     Suite {
         name: "browser",
         tests: Tests::Vitest("e2e/vitest.config.ts"),
         budget: minutes(6),
         real_parts: true,
+        second_try: true,
     },
 ];
 
 /// The clock may show so many budgets until the programs of a suite are killed.
 pub const DEADLINE_BUDGETS: u32 = 3;
 
-/// What programs need of the machine that do not fill it, as measured, with room for a slower one.
-const WEIGHTS: [(&str, Weight); 1] = [("e2e::controller_manager", 0)];
+/// What a program needs of the machine while it runs, when nothing else is said: test programs run two
+/// tests at a time, and rarely both compute all the time.
+const USUAL: Weight = 50;
+
+/// What others need, as measured, with room for a slower machine. They begin in this order, those
+/// that take long first; then all others, by name.
+const WEIGHTS: [(&str, Weight); 9] = [
+    ("e2e::controller_manager", 5),
+    ("e2e::differential", 30),
+    ("e2e::agent_pod", 25),
+    ("e2e::streaming", 40),
+    ("e2e::import_trouble", 20),
+    ("testbed::node", 25),
+    ("storage::etcd", 50),
+    ("apiserver::webhooks", 50),
+    ("history::embedded", 50),
+];
 
 impl Suite {
-    /// Its programs among `built`, with their weights, in the order of their names.
+    /// Its programs among `built`, with their weights, in the order in which they begin.
     pub fn programs(&self, built: &mut Vec<CargoProgram>) -> Vec<(Weight, Program)> {
         if let Tests::Vitest(configuration) = self.tests {
             return vec![(WHOLE, Program::Vitest { suite: self.name, configuration })];
         }
         let own = built.extract_if(.., |program| self.holds(&program.package, &program.name()));
-        own.map(|program| (weight(&program.name()), Program::Cargo(program))).collect()
+        let mut own: Vec<CargoProgram> = own.collect();
+        own.sort_by_key(|program| order(&program.name()));
+        own.into_iter().map(|one| (weight(&one.name()), Program::Cargo(one))).collect()
     }
 
     fn holds(&self, package: &str, program: &str) -> bool {
@@ -101,7 +142,12 @@ impl Suite {
 }
 
 fn weight(program: &str) -> Weight {
-    WEIGHTS.iter().find(|(name, _)| *name == program).map_or(WHOLE, |(_, weight)| *weight)
+    WEIGHTS.iter().find(|(name, _)| *name == program).map_or(USUAL, |(_, weight)| *weight)
+}
+
+/// Its place in the table of weights, or the one after that.
+fn order(program: &str) -> usize {
+    WEIGHTS.iter().position(|(name, _)| *name == program).unwrap_or(WEIGHTS.len())
 }
 
 #[cfg(test)]
