@@ -44,7 +44,7 @@ pub struct Arguments {
     /// Only suites without real programs outside the tests' own processes.
     #[arg(long)]
     fast: bool,
-    /// Run the named tests so many times.
+    /// Run the named tests so many times, without a second try for those that fail.
     #[arg(long, default_value_t = 1, value_name = "N", requires = "names",
         value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
@@ -61,10 +61,16 @@ const FUZZ_SEED: u32 = 1;
 /// A fuzz target has one thread.
 const FUZZ_WEIGHT: Weight = schedule::WHOLE / 2;
 
-/// A suite and its programs.
+/// A suite, and what of it is run.
 struct Planned {
     suite: &'static Suite,
-    programs: Vec<(Weight, Program)>,
+    programs: Vec<(Weight, Chosen)>,
+}
+
+/// A program, and which of its tests are run.
+struct Chosen {
+    program: Program,
+    selection: Selection,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -85,12 +91,14 @@ fn run_with(arguments: &Arguments, lints: Lints) -> Result<()> {
     let (took, busy) = (process::length(start.elapsed()), Cores::busy_since(cores));
     println!("built in {took}, cores {busy} % busy");
 
+    let planned = match arguments.names.as_slice() {
+        [] => planned,
+        names => named::choose(planned, names)?,
+    };
     let evidence = Evidence::begin(&workspace::root().join("target"))?;
     let _load = arguments.load.map(BusyLoops::on);
-    if !arguments.names.is_empty() {
-        let programs = planned.into_iter().flat_map(|planned| planned.programs);
-        let programs: Vec<Program> = programs.map(|(_, program)| program).collect();
-        return named::run(&programs, &arguments.names, arguments.repeat, &evidence);
+    if arguments.repeat > 1 {
+        return named::repeat(&planned, arguments.repeat, &evidence);
     }
     let mut finished = Vec::new();
     for planned in &planned {
@@ -129,8 +137,13 @@ fn plan(root: &Path, fast: bool, lints: Lints) -> Result<Vec<Planned>> {
     let skipped = |suite: &&Suite| fast && suite.real_parts;
     let excluded: Vec<&str> = SUITES.iter().filter(skipped).flat_map(Suite::packages).collect();
     let mut built: Vec<CargoProgram> = program::build(root, &excluded, lints)?;
-    let planned =
-        SUITES.iter().map(|suite| Planned { suite, programs: suite.programs(&mut built) });
+    let planned = SUITES.iter().map(|suite| {
+        let programs = suite
+            .programs(&mut built)
+            .into_iter()
+            .map(|(weight, program)| (weight, Chosen { program, selection: Selection::All }));
+        Planned { suite, programs: programs.collect() }
+    });
     Ok(planned.filter(|planned| !skipped(&planned.suite)).collect())
 }
 
@@ -140,11 +153,9 @@ fn run_suite(planned: &Planned, evidence: &Evidence) -> Result<Finished> {
     let (begun, cores) = (Instant::now(), Cores::now());
     let deadline = begun + suite.budget * DEADLINE_BUDGETS;
     println!("suite {}", suite.name);
-    let programs: Vec<(Weight, &Program)> =
-        planned.programs.iter().map(|(weight, program)| (*weight, program)).collect();
-    let outcomes = schedule::run(&programs, |program| {
+    let outcomes = schedule::run(&planned.programs, |Chosen { program, selection }| {
         let since = Instant::now();
-        let outcome = program.run(Selection::All, deadline, evidence)?;
+        let outcome = program.run(selection, deadline, evidence)?;
         println!(
             "  {:<36} {:>5} passed {:>3} failed {:>9}, processor {:>9}",
             program.name(),
@@ -202,7 +213,8 @@ fn try_again(
 ) -> Result<Vec<Flaky>> {
     let mut flaky = Vec::new();
     for planned in planned.iter().filter(|planned| planned.suite.second_try) {
-        let programs: Vec<&Program> = planned.programs.iter().map(|(_, program)| program).collect();
+        let programs: Vec<&Program> =
+            planned.programs.iter().map(|(_, chosen)| &chosen.program).collect();
         for suite in finished.iter_mut().filter(|suite| suite.name == planned.suite.name) {
             let failed = std::mem::take(&mut suite.outcome.failures);
             let tried = second_try::run(&programs, failed, evidence)?;

@@ -1,4 +1,4 @@
-//! `cargo xtask test NAME…`: chosen tests, as often as desired, each time with the same result.
+//! Chosen tests: by parts of their names, and as often as desired.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,27 +7,56 @@ use anyhow::{Result, bail, ensure};
 
 use super::evidence::Evidence;
 use super::outcome::Outcome;
-use super::program::{Program, Selection};
+use super::program::Selection;
+use super::{Chosen, Planned};
 use crate::process::length;
 
 /// Of one program with its chosen tests, once.
 const ROUND_TIME_MAX: Duration = Duration::from_secs(30 * 60);
 
-/// Runs every test whose full name contains one of `names`, `repeat` times.
+/// Leaves of a plan the tests whose full names contain one of `names`.
 ///
 /// # Errors
-/// No test has such a name, or one failed in any round.
-pub fn run(programs: &[Program], names: &[String], repeat: u32, evidence: &Evidence) -> Result<()> {
-    let chosen = choose(programs, names)?;
+/// There is none.
+pub fn choose(mut planned: Vec<Planned>, names: &[String]) -> Result<Vec<Planned>> {
+    for suite in &mut planned {
+        for (_, Chosen { program, selection }) in &mut suite.programs {
+            let mut tests = program.tests()?;
+            tests.retain(|test| {
+                let full = program.full_name(test);
+                names.iter().any(|name| full.contains(name.as_str()))
+            });
+            *selection = Selection::Only(tests);
+        }
+        suite.programs.retain(|(_, chosen)| match &chosen.selection {
+            Selection::All => true,
+            Selection::Only(tests) => !tests.is_empty(),
+        });
+    }
+    planned.retain(|suite| !suite.programs.is_empty());
+    if planned.is_empty() {
+        bail!(
+            "no test's name contains '{}'; names are as in 'e2e::subscribe::a_token_that_is_revoked'",
+            names.join("' or '")
+        );
+    }
+    Ok(planned)
+}
+
+/// Runs what is planned `rounds` times, one program after the other, without second tries.
+///
+/// # Errors
+/// A test failed in any round.
+pub fn repeat(planned: &[Planned], rounds: u32, evidence: &Evidence) -> Result<()> {
     let mut failed: BTreeMap<String, u32> = BTreeMap::new();
     let mut sum = Outcome::default();
     let begun = Instant::now();
-    for round in 1..=repeat {
-        for (program, tests) in &chosen {
+    for round in 1..=rounds {
+        for (_, Chosen { program, selection }) in planned.iter().flat_map(|suite| &suite.programs) {
             let since = Instant::now();
-            let outcome = program.run(Selection::Only(tests), since + ROUND_TIME_MAX, evidence)?;
+            let outcome = program.run(selection, since + ROUND_TIME_MAX, evidence)?;
             println!(
-                "round {round} of {repeat}: {} {} passed, {} failed in {}",
+                "round {round} of {rounds}: {} {} passed, {} failed in {}",
                 program.name(),
                 outcome.passed,
                 outcome.failed(),
@@ -43,7 +72,7 @@ pub fn run(programs: &[Program], names: &[String], repeat: u32, evidence: &Evide
         }
     }
     for (name, times) in &failed {
-        println!("test {name} ... FAILED {times} of {repeat} times");
+        println!("test {name} ... FAILED {times} of {rounds} times");
     }
     println!(
         "test result: {}. {} passed; {} failed; {} ignored; finished in {:.2}s",
@@ -53,31 +82,6 @@ pub fn run(programs: &[Program], names: &[String], repeat: u32, evidence: &Evide
         sum.ignored,
         begun.elapsed().as_secs_f64()
     );
-    ensure!(sum.failed() == 0, "{} of {repeat} rounds' tests failed", sum.failed());
+    ensure!(sum.failed() == 0, "{} failures in {rounds} rounds", sum.failed());
     Ok(())
-}
-
-/// Programs with those of their tests whose full names contain one of `names`.
-fn choose<'a>(
-    programs: &'a [Program],
-    names: &[String],
-) -> Result<Vec<(&'a Program, Vec<String>)>> {
-    let mut chosen = Vec::new();
-    for program in programs {
-        let mut tests = program.tests()?;
-        tests.retain(|test| {
-            let full = program.full_name(test);
-            names.iter().any(|name| full.contains(name.as_str()))
-        });
-        if !tests.is_empty() {
-            chosen.push((program, tests));
-        }
-    }
-    if chosen.is_empty() {
-        bail!(
-            "no test's name contains '{}'; names are as in 'e2e::subscribe::a_token_that_is_revoked'",
-            names.join("' or '")
-        );
-    }
-    Ok(chosen)
 }

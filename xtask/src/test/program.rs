@@ -35,11 +35,10 @@ pub struct CargoProgram {
 }
 
 /// Which tests of a program to run.
-#[derive(Clone, Copy)]
-pub enum Selection<'a> {
+pub enum Selection {
     All,
-    /// By what the program calls them, and the file of the interface that holds them.
-    Only(&'a [String]),
+    /// By what the program calls them; those of the interface begin with their file.
+    Only(Vec<String>),
 }
 
 impl Program {
@@ -54,7 +53,7 @@ impl Program {
     /// Runs the chosen tests; at `deadline` it is killed.
     pub fn run(
         &self,
-        selection: Selection,
+        selection: &Selection,
         deadline: Instant,
         evidence: &Evidence,
     ) -> Result<Outcome> {
@@ -187,7 +186,12 @@ impl CargoProgram {
         command
     }
 
-    fn run(&self, selection: Selection, deadline: Instant, evidence: &Evidence) -> Result<Outcome> {
+    fn run(
+        &self,
+        selection: &Selection,
+        deadline: Instant,
+        evidence: &Evidence,
+    ) -> Result<Outcome> {
         let name = self.name();
         let mut command = self.command();
         command.env(testbed::evidence::EVIDENCE_ENV, evidence.prefix(&name));
@@ -208,11 +212,11 @@ impl CargoProgram {
     }
 
     /// The chosen tests that `reader` has seen no end of.
-    fn unfinished(&self, reader: &outcome::Reader, selection: Selection) -> Result<Vec<String>> {
+    fn unfinished(&self, reader: &outcome::Reader, selection: &Selection) -> Result<Vec<String>> {
         let ended: Vec<&str> = reader.ended().collect();
         let mut tests = match selection {
             Selection::All => self.tests()?,
-            Selection::Only(tests) => tests.to_vec(),
+            Selection::Only(tests) => tests.clone(),
         };
         tests.retain(|test| !ended.contains(&test.as_str()));
         Ok(tests)
@@ -234,7 +238,7 @@ fn split_vitest(test: &str) -> (&str, &str) {
 fn run_vitest(
     suite: &str,
     configuration: &str,
-    selection: Selection,
+    selection: &Selection,
     deadline: Instant,
     evidence: &Evidence,
 ) -> Result<Outcome> {

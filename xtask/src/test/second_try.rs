@@ -53,8 +53,8 @@ pub fn run(programs: &[&Program], failed: Vec<Failure>, evidence: &Evidence) -> 
         println!("second try, alone: {}", first.name);
         evidence.set_first_try_aside(&first.name)?;
         let deadline = Instant::now() + SECOND_TRY_TIME_MAX;
-        let only = Selection::Only(std::slice::from_ref(&first.test));
-        let mut outcome = program.run(only, deadline, evidence)?;
+        let only = Selection::Only(vec![first.test.clone()]);
+        let mut outcome = program.run(&only, deadline, evidence)?;
         if outcome.failed() == 0 && outcome.passed > 0 {
             let log = evidence.log(&program.name());
             let output = std::fs::read_to_string(&log)

@@ -121,7 +121,7 @@ impl Ran {
         let evidence = Evidence::begin(&folder.path().join("target")).unwrap();
         let mut outcome = Outcome::default();
         for program in &programs {
-            outcome.add(program.run(Selection::All, deadline(), &evidence).unwrap());
+            outcome.add(program.run(&Selection::All, deadline(), &evidence).unwrap());
         }
         outcome.failures.iter().for_each(|failure| evidence.keep_output(failure).unwrap());
         Self { _folder: folder, programs, evidence, outcome }
@@ -183,16 +183,29 @@ fn a_failed_test_is_flaky_when_it_passes_alone_and_red_when_it_fails_twice_or_gu
     assert!(shown.contains("tests/trouble.rs:") && shown.contains("arithmetic"), "{shown}");
 }
 
+fn plan_of(programs: Vec<Program>) -> Vec<Planned> {
+    let programs =
+        programs.into_iter().map(|program| (1, Chosen { program, selection: Selection::All }));
+    vec![Planned { suite: &SUITES[0], programs: programs.collect() }]
+}
+
 #[test]
 fn named_tests_are_run_as_often_as_desired_without_a_second_try() {
-    let ran = Ran::once();
-    // All but the one that always fails have failed once.
-    let names = ["passes", "fails_first"].map(str::to_owned);
-    named::run(&ran.programs, &names, 3, &ran.evidence).unwrap();
-    let error = named::run(&ran.programs, &["always".to_owned()], 2, &ran.evidence).unwrap_err();
-    assert!(error.to_string().contains("2 of"), "{error}");
-    let error = named::run(&ran.programs, &["nothing".to_owned()], 1, &ran.evidence).unwrap_err();
+    let Ran { _folder, programs, evidence, .. } = Ran::once();
+    let names = ["::fails_first".to_owned(), "passes".to_owned()];
+    let chosen = named::choose(plan_of(programs), &names).unwrap();
+    // All of these have failed once already.
+    named::repeat(&chosen, 3, &evidence).unwrap();
+    let error = named::choose(chosen, &["nothing".to_owned()]).err().unwrap();
     assert!(error.to_string().contains("no test's name contains 'nothing'"), "{error}");
+}
+
+#[test]
+fn a_named_test_that_fails_in_any_round_is_a_failure() {
+    let Ran { _folder, programs, evidence, .. } = Ran::once();
+    let chosen = named::choose(plan_of(programs), &["fails_always".to_owned()]).unwrap();
+    let error = named::repeat(&chosen, 2, &evidence).unwrap_err();
+    assert_eq!(error.to_string(), "2 failures in 2 rounds");
 }
 
 #[test]
