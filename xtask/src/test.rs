@@ -155,7 +155,8 @@ fn run_suite(planned: &Planned, evidence: &Evidence) -> Result<Finished> {
     println!("suite {}", suite.name);
     let outcomes = schedule::run(&planned.programs, |Chosen { program, selection }| {
         let since = Instant::now();
-        let outcome = program.run(selection, deadline, evidence)?;
+        let mut outcome = program.run(selection, deadline, evidence)?;
+        let guarantee = suites::guarantee(&program.name());
         println!(
             "  {:<36} {:>5} passed {:>3} failed {:>9}, processor {:>9}",
             program.name(),
@@ -164,7 +165,8 @@ fn run_suite(planned: &Planned, evidence: &Evidence) -> Result<Finished> {
             process::length(since.elapsed()),
             process::length(outcome.processor)
         );
-        for failure in &outcome.failures {
+        for failure in &mut outcome.failures {
+            failure.guarantee = failure.guarantee.take().or(guarantee.map(str::to_owned));
             evidence.keep_output(failure)?;
             println!("  test {} ... FAILED\n{}", failure.name, failure.assertion());
         }
@@ -212,7 +214,7 @@ fn try_again(
     evidence: &Evidence,
 ) -> Result<Vec<Flaky>> {
     let mut flaky = Vec::new();
-    for planned in planned.iter().filter(|planned| planned.suite.second_try) {
+    for planned in planned.iter().filter(|planned| planned.suite.real_parts) {
         let programs: Vec<&Program> =
             planned.programs.iter().map(|(_, chosen)| &chosen.program).collect();
         for suite in finished.iter_mut().filter(|suite| suite.name == planned.suite.name) {

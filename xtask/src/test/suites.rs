@@ -11,10 +11,9 @@ pub struct Suite {
     pub tests: Tests,
     /// Of the processor. Beyond it the run warns.
     pub budget: Duration,
-    /// Whether its tests use real programs outside their own process.
+    /// Whether its tests use real programs outside their own process. If so, a test that fails is run
+    /// once more, unless it is marked (`testbed::no_second_try`).
     pub real_parts: bool,
-    /// Whether a test that fails is run once more, unless it is marked (`testbed::no_second_try`).
-    pub second_try: bool,
 }
 
 pub enum Tests {
@@ -30,21 +29,14 @@ const fn minutes(number: u64) -> Duration {
 }
 
 /// In the order in which they fail fastest.
-pub const SUITES: [Suite; 6] = [
+pub const SUITES: [Suite; 5] = [
     Suite {
         name: "interface",
         tests: Tests::Vitest("vite.config.ts"),
         budget: minutes(2),
         real_parts: false,
-        second_try: false,
     },
-    Suite {
-        name: "in process",
-        tests: Tests::AllOther,
-        budget: minutes(14),
-        real_parts: false,
-        second_try: false,
-    },
+    Suite { name: "in process", tests: Tests::AllOther, budget: minutes(14), real_parts: false },
     Suite {
         name: "real parts",
         tests: Tests::Cargo(&[
@@ -54,6 +46,7 @@ pub const SUITES: [Suite; 6] = [
             "apiserver::upstream",
             "apiserver::webhooks",
             "kubernetes-protobuf",
+            "storage::etcd",
             "structured-merge::real",
             "test-kit::downstream",
             "testbed",
@@ -61,29 +54,13 @@ pub const SUITES: [Suite; 6] = [
         ]),
         budget: minutes(12),
         real_parts: true,
-        second_try: true,
     },
-    // Every one of its tests is about durability or consistency.
-    Suite {
-        name: "storage",
-        tests: Tests::Cargo(&["storage::etcd"]),
-        budget: minutes(4),
-        real_parts: true,
-        second_try: false,
-    },
-    Suite {
-        name: "system",
-        tests: Tests::Cargo(&["e2e"]),
-        budget: minutes(20),
-        real_parts: true,
-        second_try: true,
-    },
+    Suite { name: "system", tests: Tests::Cargo(&["e2e"]), budget: minutes(20), real_parts: true },
     Suite {
         name: "browser",
         tests: Tests::Vitest("e2e/vitest.config.ts"),
         budget: minutes(6),
         real_parts: true,
-        second_try: true,
     },
 ];
 
@@ -107,6 +84,14 @@ const WEIGHTS: [(&str, Weight); 9] = [
     ("apiserver::webhooks", 50),
     ("history::embedded", 50),
 ];
+
+/// Programs of which every test guards the same: a mark in each would say nothing.
+const GUARANTEES: [(&str, &str); 1] = [("storage::etcd", "durability and consistency")];
+
+/// What all tests of a program guard.
+pub fn guarantee(program: &str) -> Option<&'static str> {
+    GUARANTEES.iter().find(|(name, _)| *name == program).map(|(_, guarantee)| *guarantee)
+}
 
 impl Suite {
     /// Its programs among `built`, with their weights, in the order in which they begin.
@@ -210,7 +195,8 @@ mod tests {
             Tests::AllOther | Tests::Vitest(_) => None,
         });
         let weighed = WEIGHTS.iter().map(|(name, _)| name);
-        for name in named.flatten().chain(weighed) {
+        let guarded = GUARANTEES.iter().map(|(name, _)| name);
+        for name in named.flatten().chain(weighed).chain(guarded) {
             assert!(all.iter().any(|known| known == name), "there is no program '{name}'");
         }
     }
