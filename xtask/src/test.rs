@@ -193,11 +193,16 @@ fn fuzz(fuzzer: &Fuzzer) -> Result<Finished> {
         let mut output = String::new();
         let mut keep = |line: &str| output.extend([line, "\n"]);
         let ended = fuzzer.run(target, FUZZ_TARGET_TIME, Some(FUZZ_SEED), &mut keep)?;
-        print!("{output}");
         let mut outcome = Outcome { processor: FUZZ_TARGET_TIME, ..Outcome::default() };
         match ended {
-            Ended::Clean => outcome.passed += 1,
-            Ended::Broken => outcome.broken.push(format!("fuzz {target}")),
+            Ended::Clean => {
+                println!("  {}", output.lines().last().unwrap_or(target));
+                outcome.passed += 1;
+            }
+            Ended::Broken => {
+                print!("{output}");
+                outcome.broken.push(format!("fuzz {target}"));
+            }
         }
         Ok(outcome)
     })?;

@@ -17,7 +17,7 @@ use e2e::{ControllerManager, Sim, eventually, wait::within};
 
 use round::Round;
 
-const SECONDS: u64 = 600;
+const SECONDS: u64 = 300;
 const SOAK_ENV: &str = "DROVER_SOAK_SECONDS";
 const NODES: usize = 3;
 /// From the start of a round to that of the next.

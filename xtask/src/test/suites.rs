@@ -33,10 +33,10 @@ pub const SUITES: [Suite; 5] = [
     Suite {
         name: "interface",
         tests: Tests::Vitest("vite.config.ts"),
-        budget: minutes(2),
+        budget: minutes(1),
         real_parts: false,
     },
-    Suite { name: "in process", tests: Tests::AllOther, budget: minutes(14), real_parts: false },
+    Suite { name: "in process", tests: Tests::AllOther, budget: minutes(6), real_parts: false },
     Suite {
         name: "real parts",
         tests: Tests::Cargo(&[
@@ -52,14 +52,14 @@ pub const SUITES: [Suite; 5] = [
             "testbed",
             "xtask",
         ]),
-        budget: minutes(12),
+        budget: minutes(8),
         real_parts: true,
     },
     Suite { name: "system", tests: Tests::Cargo(&["e2e"]), budget: minutes(20), real_parts: true },
     Suite {
         name: "browser",
         tests: Tests::Vitest("e2e/vitest.config.ts"),
-        budget: minutes(6),
+        budget: minutes(3),
         real_parts: true,
     },
 ];
@@ -73,16 +73,15 @@ const USUAL: Weight = 50;
 
 /// What others need, as measured, with room for a slower machine. They begin in this order, those
 /// that take long first; then all others, by name.
-const WEIGHTS: [(&str, Weight); 9] = [
+const WEIGHTS: [(&str, Weight); 8] = [
     ("e2e::controller_manager", 5),
-    ("e2e::differential", 30),
-    ("e2e::agent_pod", 25),
+    ("e2e::differential", 20),
+    ("e2e::agent_pod", 20),
     ("e2e::streaming", 40),
-    ("e2e::import_trouble", 20),
+    ("e2e::import_trouble", 15),
+    ("storage::etcd", 25),
     ("testbed::node", 25),
-    ("storage::etcd", 50),
-    ("apiserver::webhooks", 50),
-    ("history::embedded", 50),
+    ("history::embedded", USUAL),
 ];
 
 /// Programs of which every test guards the same: a mark in each would say nothing.
