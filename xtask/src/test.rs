@@ -150,46 +150,36 @@ fn plan(root: &Path, fast: bool, lints: Lints) -> Result<Vec<Planned>> {
 /// Runs the programs of a suite, side by side as far as their weights allow.
 fn run_suite(planned: &Planned, evidence: &Evidence) -> Result<Finished> {
     let suite = planned.suite;
-    let (begun, cores) = (Instant::now(), Cores::now());
-    let deadline = begun + suite.budget * DEADLINE_BUDGETS;
-    println!("suite {}", suite.name);
-    let outcomes = schedule::run(&planned.programs, |Chosen { program, selection }| {
+    let deadline = Instant::now() + suite.budget * DEADLINE_BUDGETS;
+    side_by_side(suite.name, suite.budget, &planned.programs, |Chosen { program, selection }| {
         let since = Instant::now();
         let mut outcome = program.run(selection, deadline, evidence)?;
-        let guarantee = suites::guarantee(&program.name());
+        let name = program.name();
         println!(
-            "  {:<36} {:>5} passed {:>3} failed {:>9}, processor {:>9}",
-            program.name(),
+            "  {name:<36} {:>5} passed {:>3} failed {:>9}, processor {:>9}",
             outcome.passed,
             outcome.failed(),
             process::length(since.elapsed()),
             process::length(outcome.processor)
         );
+        let guarantee = suites::guarantee(&name);
         for failure in &mut outcome.failures {
             failure.guarantee = failure.guarantee.take().or(guarantee.map(str::to_owned));
             evidence.keep_output(failure)?;
             println!("  test {} ... FAILED\n{}", failure.name, failure.assertion());
         }
+        if !outcome.broken.is_empty() {
+            println!("  broken: {}\n{}", outcome.broken.join(", "), evidence.end_of_log(&name));
+        }
         Ok(outcome)
-    })?;
-    let mut outcome = Outcome::default();
-    outcomes.into_iter().for_each(|one| outcome.add(one));
-    Ok(Finished {
-        name: suite.name,
-        budget: suite.budget,
-        took: begun.elapsed(),
-        busy: Cores::busy_since(cores),
-        outcome,
     })
 }
 
 /// A sample of the search of every fuzz target.
 fn fuzz(fuzzer: &Fuzzer) -> Result<Finished> {
-    let (begun, cores) = (Instant::now(), Cores::now());
-    println!("suite fuzz");
     let targets: Vec<(Weight, String)> =
         fuzzer.targets()?.into_iter().map(|target| (FUZZ_WEIGHT, target)).collect();
-    let outcomes = schedule::run(&targets, |target| {
+    side_by_side("fuzz", FUZZ_BUDGET, &targets, |target| {
         let mut output = String::new();
         let mut keep = |line: &str| output.extend([line, "\n"]);
         let ended = fuzzer.run(target, FUZZ_TARGET_TIME, Some(FUZZ_SEED), &mut keep)?;
@@ -205,11 +195,21 @@ fn fuzz(fuzzer: &Fuzzer) -> Result<Finished> {
             }
         }
         Ok(outcome)
-    })?;
+    })
+}
+
+/// Calls `run` with every item as [`schedule::run`] does, and adds up what comes out of a suite.
+fn side_by_side<T: Sync>(
+    name: &'static str,
+    budget: Duration,
+    items: &[(Weight, T)],
+    run: impl Fn(&T) -> Result<Outcome> + Sync,
+) -> Result<Finished> {
+    println!("suite {name}");
+    let (begun, cores) = (Instant::now(), Cores::now());
     let mut outcome = Outcome::default();
-    outcomes.into_iter().for_each(|one| outcome.add(one));
-    let (took, busy) = (begun.elapsed(), Cores::busy_since(cores));
-    Ok(Finished { name: "fuzz", budget: FUZZ_BUDGET, took, busy, outcome })
+    schedule::run(items, run)?.into_iter().for_each(|one| outcome.add(one));
+    Ok(Finished { name, budget, took: begun.elapsed(), busy: Cores::busy_since(cores), outcome })
 }
 
 /// Gives failed tests of suites with real parts their second try; what passes is no failure any more.

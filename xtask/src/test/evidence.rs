@@ -47,6 +47,11 @@ impl Evidence {
         self.logs.join(format!("{program}.log"))
     }
 
+    /// The last lines of that file.
+    pub fn end_of_log(&self, program: &str) -> String {
+        end_of(&self.log(program))
+    }
+
     fn folder(&self, name: &str) -> PathBuf {
         self.failures.join(name.replace('/', "-"))
     }
@@ -96,18 +101,20 @@ fn ends_of_logs(folder: &Path) -> String {
     let mut logs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     logs.retain(|path| path.extension().is_some_and(|ending| ending == "log"));
     logs.sort();
-    let mut text = String::new();
-    for log in logs {
-        let name = log.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let bytes = fs::read(&log).unwrap_or_default();
-        let _ = writeln!(text, "  -- end of {name}:");
-        for line in last_lines(&String::from_utf8_lossy(&bytes), LOG_LINES_SHOWN) {
-            let _ = writeln!(text, "  {line}");
-        }
+    logs.iter().map(|log| end_of(log)).collect()
+}
+
+fn end_of(log: &Path) -> String {
+    let name = log.file_name().unwrap_or_default().to_string_lossy();
+    let mut text = format!("  -- end of {name}:\n");
+    let bytes = fs::read(log).unwrap_or_default();
+    for line in last_lines(&String::from_utf8_lossy(&bytes), LOG_LINES_SHOWN) {
+        let _ = writeln!(text, "  {line}");
     }
     text
 }
 
+/// The last `number` lines of a text, or all.
 pub fn last_lines(text: &str, number: usize) -> Vec<&str> {
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(number)..].to_vec()

@@ -53,16 +53,20 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The failed assertion and where it stands: from the message of the panic on, without the notes
-    /// on backtraces.
+    /// The failed assertion and where it stands: from the message of the panic on, without the
+    /// backtrace.
     pub fn assertion(&self) -> String {
         let lines: Vec<&str> = self.output.lines().collect();
         let begin = lines.iter().position(|line| line.contains(" panicked at ")).unwrap_or(0);
-        let lines = lines[begin..].iter().filter(|line| !line.starts_with("note: run with"));
+        let lines = lines[begin..]
+            .iter()
+            .take_while(|line| !BACKTRACES.iter().any(|begin| line.starts_with(begin)));
         lines.take(ASSERTION_LINES_MAX).fold(String::new(), |text, line| text + line + "\n")
     }
 }
 
+/// What follows the message of a panic.
+const BACKTRACES: [&str; 2] = ["stack backtrace:", "note: run with"];
 /// Enough for any message that somebody reads; the whole is kept in a file.
 const ASSERTION_LINES_MAX: usize = 40;
 

@@ -30,6 +30,7 @@ const FIXTURE: &str = "tests/fixtures/kube-apiserver-1.36.2.jsonl.gz";
 const RECORDED: usize = 986;
 /// Differences shown.
 const SHOWN_MAX: usize = 200;
+const NAMESPACES: &str = "/api/v1/namespaces";
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];
 /// The headers that recorded requests have.
 const HEADERS: [&str; 14] = [
@@ -154,12 +155,32 @@ fn known(names: &[&'static str], name: &str) -> Result<&'static str> {
 
 fn ask(side: &mut Side, entry: &Value, step: &Step) -> Result<Answer> {
     match entry["as"].as_str() {
-        None => side.send(step),
+        None => {
+            let answer = side.send(step)?;
+            await_contents(side, step, &answer);
+            Ok(answer)
+        }
         Some("anonymous") => side.send_as(&side.client().anonymous(), step),
         Some(token) => {
             let token = side.words.own(token);
             side.send_as(&side.client().anonymous().bearer(&token), step)
         }
+    }
+}
+
+/// Waits until controllers have put into a new namespace what they put into each: whether that comes
+/// before or after what the next requests make is chance, and watches from old versions show it.
+fn await_contents(side: &Side, step: &Step, answer: &Answer) {
+    if (step.method, step.path.as_str(), answer.status) != ("POST", NAMESPACES, StatusCode::CREATED)
+    {
+        return;
+    }
+    let body = answer.json();
+    let name = body["metadata"]["name"].as_str().expect("a new namespace has its name");
+    for content in ["configmaps/kube-root-ca.crt", "serviceaccounts/default"] {
+        eventually("a new namespace has what every namespace has", || {
+            side.client().get(&format!("{NAMESPACES}/{name}/{content}"))?.success()
+        });
     }
 }
 
@@ -183,6 +204,7 @@ fn furnish(side: &mut Side, entry: &Value) -> Option<String> {
     }
     let step = step(entry).unwrap();
     let answer = side.send(&step).unwrap();
+    await_contents(side, &step, &answer);
     read(&mut side.words, before, &step, &answer);
     if answer.status.is_success() || recorded_known::is_refused_here(before) {
         return None;
