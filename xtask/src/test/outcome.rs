@@ -66,7 +66,7 @@ impl Failure {
 }
 
 /// What follows the message of a panic.
-const BACKTRACES: [&str; 2] = ["stack backtrace:", "note: run with"];
+const BACKTRACES: [&str; 3] = ["stack backtrace:", "Stack backtrace:", "note: run with"];
 /// Enough for any message that somebody reads; the whole is kept in a file.
 const ASSERTION_LINES_MAX: usize = 40;
 
