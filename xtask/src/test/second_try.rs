@@ -15,7 +15,7 @@ use super::program::{Program, Selection};
 pub const FLAKY_MAX: usize = 2;
 /// With more failures than this something is broken, and trying again would only take time.
 const SECOND_TRIES_MAX: usize = 10;
-/// Of one second try; the slowest test takes ten minutes.
+/// Of one second try; the slowest test takes seven minutes.
 const SECOND_TRY_TIME_MAX: Duration = Duration::from_secs(20 * 60);
 /// Lines of the output of a second try that are shown.
 const OUTPUT_LINES_SHOWN: usize = 30;
