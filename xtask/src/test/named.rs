@@ -8,6 +8,7 @@ use anyhow::{Result, bail, ensure};
 use super::evidence::Evidence;
 use super::outcome::Outcome;
 use super::program::Selection;
+use super::summary::print_result;
 use super::{Chosen, Planned};
 use crate::process::length;
 
@@ -74,14 +75,7 @@ pub fn repeat(planned: &[Planned], rounds: u32, evidence: &Evidence) -> Result<(
     for (name, times) in &failed {
         println!("test {name} ... FAILED {times} of {rounds} times");
     }
-    println!(
-        "test result: {}. {} passed; {} failed; {} ignored; finished in {:.2}s",
-        if sum.failed() == 0 { "ok" } else { "FAILED" },
-        sum.passed,
-        sum.failed(),
-        sum.ignored,
-        begun.elapsed().as_secs_f64()
-    );
+    print_result(sum.failed() == 0, &sum, begun.elapsed());
     ensure!(sum.failed() == 0, "{} failures in {rounds} rounds", sum.failed());
     Ok(())
 }

@@ -30,7 +30,7 @@ pub struct CargoProgram {
     version: String,
     folder: PathBuf,
     /// The file under `tests`; none for the tests inside a library or binary.
-    pub target: Option<String>,
+    target: Option<String>,
     executable: PathBuf,
 }
 

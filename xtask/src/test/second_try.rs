@@ -11,9 +11,9 @@ use super::evidence::{Evidence, last_lines};
 use super::outcome::Failure;
 use super::program::{Program, Selection};
 
-/// So many flaky tests in one run are a failure of the run.
+/// A run may have so many flaky tests; with more it fails.
 pub const FLAKY_MAX: usize = 2;
-/// With more failures than this something is broken, and trying again would only take time.
+/// With more failures in a suite something is broken, and trying again would only take time.
 const SECOND_TRIES_MAX: usize = 10;
 /// Of one second try; the slowest test takes seven minutes.
 const SECOND_TRY_TIME_MAX: Duration = Duration::from_secs(20 * 60);
