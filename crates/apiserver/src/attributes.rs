@@ -1,8 +1,11 @@
 //! Who asks for what: the identity behind a request, and what it wants, as authorization sees it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// An authenticated identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +37,7 @@ impl UserInfo {
 }
 
 /// What a request wants to do. Empty text means "none".
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Attributes {
     pub user: UserInfo,
     pub verb: String,
@@ -82,14 +85,43 @@ pub struct InvalidCredential;
 /// vouches for the chain is up to the TLS configuration, so whoever reads it verifies it
 /// ([`crate::authentication::CertificateVerifier`]).
 #[derive(Clone, Debug)]
-pub struct ClientCertificates(pub std::sync::Arc<Vec<Vec<u8>>>);
+pub struct ClientCertificates(pub Arc<Vec<Vec<u8>>>);
 
 /// Decides from state in memory; never waits.
 pub trait Authorizer: Send + Sync + 'static {
     fn authorize(&self, attributes: &Attributes) -> Decision;
 
-    /// Another number once a decision may come out differently; 0 for ever when none does.
+    /// A number that is another one once a decision may come out differently. Closed when none ever does.
+    fn changes(&self) -> watch::Receiver<u64> {
+        watch::channel(0).1
+    }
+
+    /// The number that [`Self::changes`] has now.
     fn generation(&self) -> u64 {
-        0
+        *self.changes().borrow()
+    }
+}
+
+/// In a request's extensions: what its identity rests on, outside of this server. Streams that the request opened end
+/// with the first of it.
+#[derive(Clone, Debug, Default)]
+pub struct Revocation(Arc<[CancellationToken]>);
+
+impl Revocation {
+    pub fn new(tokens: impl IntoIterator<Item = CancellationToken>) -> Self {
+        Self(tokens.into_iter().collect())
+    }
+
+    pub fn is_revoked(&self) -> bool {
+        self.0.iter().any(CancellationToken::is_cancelled)
+    }
+
+    /// Waits until the first of it has ended.
+    pub async fn revoked(&self) {
+        let waits: Vec<_> = self.0.iter().map(|token| Box::pin(token.cancelled())).collect();
+        if waits.is_empty() {
+            std::future::pending::<()>().await;
+        }
+        futures::future::select_all(waits).await;
     }
 }

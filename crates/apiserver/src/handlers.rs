@@ -32,7 +32,7 @@ pub struct Context<'a> {
     pub query: &'a Query,
     pub parts: &'a request::Parts,
     pub user: &'a UserInfo,
-    pub authorizer: &'a dyn Authorizer,
+    pub authorizer: &'a Arc<dyn Authorizer>,
     /// Turns true when watches are to end.
     pub ending: &'a tokio::sync::watch::Sender<bool>,
 }

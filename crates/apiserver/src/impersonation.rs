@@ -31,12 +31,16 @@ const EXTRA: &str = "impersonate-extra-";
 pub struct Effective {
     pub user: UserInfo,
     /// Who asked to act as `user`; absent when nobody did.
-    pub original: Option<UserInfo>,
+    pub original: Option<ImpersonatedBy>,
 }
 
 /// Put into a request's extensions when it is impersonated: who is behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImpersonatedBy(pub UserInfo);
+pub struct ImpersonatedBy {
+    pub user: UserInfo,
+    /// What that user had to be allowed for it.
+    pub required: Vec<Attributes>,
+}
 
 /// Resolves the impersonation headers of a request by `user`, and removes them.
 ///
@@ -51,15 +55,16 @@ pub fn impersonate(
     let wanted = Wanted::read(headers);
     remove_named(headers, |name| name.starts_with(PREFIX));
     let Some(wanted) = wanted? else { return Ok(Effective { user, original: None }) };
-    for attributes in wanted.parts(&user) {
-        match authorizer.authorize(&attributes) {
+    let required = wanted.parts(&user);
+    for attributes in &required {
+        match authorizer.authorize(attributes) {
             Decision::Allow { .. } => {}
             Decision::Deny { reason } | Decision::NoOpinion { reason } => {
-                return Err(forbidden(&attributes, &reason));
+                return Err(forbidden(attributes, &reason));
             }
         }
     }
-    Ok(Effective { user: wanted.identity(), original: Some(user) })
+    Ok(Effective { user: wanted.identity(), original: Some(ImpersonatedBy { user, required }) })
 }
 
 /// The identity that the headers name.

@@ -32,7 +32,7 @@ use crate::documents::OpenIdDocuments;
 use crate::flow_control::{self, Admitted, FlowControl};
 use crate::handlers;
 use crate::health::{self, Readiness};
-use crate::impersonation::{ImpersonatedBy, impersonate};
+use crate::impersonation::impersonate;
 use crate::metrics;
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo};
@@ -238,7 +238,7 @@ impl ApiServer {
         let effective = impersonate(&mut parts.headers, user, &*self.inner.parts.authorizer)?;
         if let Some(original) = effective.original {
             exchange.impersonated(&effective.user);
-            parts.extensions.insert(ImpersonatedBy(original));
+            parts.extensions.insert(original);
         }
         Ok(effective.user)
     }
@@ -329,7 +329,7 @@ impl ApiServer {
             query,
             parts,
             user,
-            authorizer: &*self.inner.parts.authorizer,
+            authorizer: &self.inner.parts.authorizer,
             ending: &self.inner.ending,
         };
         let answer = in_time(info, handlers::handle(context, body)).await;
@@ -434,7 +434,7 @@ pub(crate) fn authorize(
     }
 }
 
-fn attributes(user: &UserInfo, info: &RequestInfo, verb: &str) -> Attributes {
+pub(crate) fn attributes(user: &UserInfo, info: &RequestInfo, verb: &str) -> Attributes {
     Attributes {
         user: user.clone(),
         verb: verb.to_owned(),

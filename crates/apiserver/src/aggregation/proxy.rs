@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 
 use super::Elsewhere;
 use super::remote::RequestBody;
-use crate::attributes::UserInfo;
+use crate::attributes::{Revocation, UserInfo};
 use crate::body::respond::{self, Body};
 use crate::registry::Registry;
 use crate::serve::PeerAddress;
@@ -42,6 +42,7 @@ pub(crate) async fn forward(
     }
     let protocol = wanted_protocol(&parts.headers);
     let client = parts.extensions.get::<OnUpgrade>().cloned();
+    let revocation = parts.extensions.get::<Revocation>().cloned().unwrap_or_default();
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let request = Request::builder().method(&parts.method).uri(path).body(body);
     let mut request = request.expect("the method and path of a request make another");
@@ -54,12 +55,12 @@ pub(crate) async fn forward(
     match elsewhere.remote.send(registry, request).await {
         Err(error) => unavailable(&format!("error trying to reach service: {error}")),
         Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-            switch(response, client, protocol)
+            switch(response, client, protocol, revocation)
         }
         Ok(response) => {
             let (mut parts, body) = response.into_parts();
             remove_hop_by_hop(&mut parts.headers);
-            Response::from_parts(parts, respond::relayed(body))
+            Response::from_parts(parts, respond::relayed(body, revocation))
         }
     }
 }
@@ -114,6 +115,7 @@ fn switch(
     mut response: Response<Incoming>,
     client: Option<OnUpgrade>,
     protocol: Option<&'static str>,
+    revocation: Revocation,
 ) -> Response<Body> {
     let (Some(client), Some(protocol)) = (client, protocol) else {
         return unavailable("error trying to reach service: it switched protocols unasked");
@@ -122,8 +124,13 @@ fn switch(
     tokio::spawn(async move {
         let (Ok(client), Ok(server)) = tokio::join!(client, server) else { return };
         let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-        if let Err(error) = tokio::io::copy_bidirectional(&mut client, &mut server).await {
-            tracing::debug!(%error, "an upgraded stream broke");
+        tokio::select! {
+            copied = tokio::io::copy_bidirectional(&mut client, &mut server) => {
+                if let Err(error) = copied {
+                    tracing::debug!(%error, "an upgraded stream broke");
+                }
+            }
+            () = revocation.revoked() => {}
         }
     });
     let (mut parts, _) = response.into_parts();

@@ -6,12 +6,12 @@
 //! the number of bindings of others.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use api_meta::object::ObjectExt;
 use authz::{Action, PolicyRule, rules_allow};
 use parking_lot::RwLock;
 use serde_json::Value;
+use tokio::sync::watch;
 
 use super::RBAC_GROUP;
 use super::bindings::Policy;
@@ -98,8 +98,8 @@ pub trait RuleResolver: Send + Sync + 'static {
 #[derive(Default)]
 pub struct RbacAuthorizer {
     policy: RwLock<Policy>,
-    /// Counts the changes of `policy`, each after it holds.
-    generation: AtomicU64,
+    /// Counts the changes of `policy`.
+    changes: watch::Sender<u64>,
 }
 
 impl RbacAuthorizer {
@@ -136,7 +136,7 @@ impl RbacAuthorizer {
     }
 
     fn changed(&self) {
-        self.generation.fetch_add(1, Ordering::Release);
+        self.changes.send_modify(|count| *count += 1);
     }
 }
 
@@ -184,8 +184,8 @@ impl Authorizer for RbacAuthorizer {
         Decision::NoOpinion { reason }
     }
 
-    fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire)
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 }
 

@@ -13,6 +13,8 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::Value;
 
+use crate::attributes::Revocation;
+
 use super::negotiate::{Accepted, Format, Transform};
 
 /// The body of every answer. It never fails; a broken stream just ends.
@@ -29,9 +31,10 @@ pub fn stream(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Body {
     StreamBody::new(chunks.map(|chunk| Ok(Frame::data(chunk)))).boxed_unsync()
 }
 
-/// Another server's answer; where that breaks off, this one ends.
-pub fn relayed(body: hyper::body::Incoming) -> Body {
-    let frames = http_body_util::BodyStream::new(body);
+/// Another server's answer; where that breaks off, or the right to it ends, this one ends.
+pub fn relayed(body: hyper::body::Incoming, revocation: Revocation) -> Body {
+    let revoked = Box::pin(async move { revocation.revoked().await });
+    let frames = http_body_util::BodyStream::new(body).take_until(revoked);
     let frames = frames.take_while(|frame| std::future::ready(frame.is_ok()));
     StreamBody::new(frames.filter_map(|frame| std::future::ready(frame.ok().map(Ok))))
         .boxed_unsync()

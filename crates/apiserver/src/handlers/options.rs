@@ -237,11 +237,14 @@ pub fn watch_query(context: &Context<'_>) -> Result<WatchQuery, Status> {
     })
 }
 
+/// Longest watch that a client gets, whatever it asks for. What was allowed once does not go on for years.
+const WATCH_TIME_MAX: Duration = Duration::from_hours(1);
+
 /// Watches without a wish end after 30 to 60 minutes, spread out so that clients do not come back at once.
 fn watch_timeout(query: &Query) -> Result<Duration, Status> {
     let seconds: i64 = integer(query, "timeoutSeconds")?.unwrap_or(0);
     match u64::try_from(seconds) {
-        Ok(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),
+        Ok(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds).min(WATCH_TIME_MAX)),
         _ => Ok(Duration::from_secs(rand::random_range(1800..3600))),
     }
 }

@@ -1,6 +1,7 @@
 //! Watches: the present state, then each change as it comes, in the client's form.
 
 mod catch_up;
+mod rights;
 mod socket;
 
 use std::borrow::Cow;
@@ -18,6 +19,7 @@ use storage::Revision;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use self::rights::Rights;
 use super::options::WatchQuery;
 use super::present::{self, IncludeObject};
 use super::{Context, options};
@@ -80,6 +82,7 @@ struct Watcher {
     /// Frames that wait to be sent.
     ready: VecDeque<Bytes>,
     ended: bool,
+    rights: Rights,
 }
 
 pub async fn watch(context: &Context<'_>) -> Result<Response<Body>, Status> {
@@ -144,6 +147,7 @@ impl Watcher {
             state: VecDeque::new(),
             ready: VecDeque::new(),
             ended: false,
+            rights: Rights::of(context),
             registry: Arc::downgrade(registry),
             resource,
             cache,
@@ -326,6 +330,9 @@ impl Watcher {
     /// Waits until there is something to send; `false` at the end.
     async fn advance(&mut self) -> bool {
         loop {
+            if !self.rights.hold() {
+                return false;
+            }
             if !self.ready.is_empty() {
                 return true;
             }
@@ -357,6 +364,7 @@ impl Watcher {
             }
             tokio::select! {
                 changed = self.newest.changed() => self.ended = changed.is_err(),
+                () = self.rights.lost() => self.ended = true,
                 () = told(&mut self.ending) => {
                     self.ending = None;
                     let spread = WATCH_END_SPREAD.mul_f64(rand::random());

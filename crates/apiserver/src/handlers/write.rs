@@ -183,7 +183,7 @@ async fn apply(
 
 /// Why the asker may not create the object that an update finds missing.
 fn creation_refused(context: &Context<'_>) -> Option<Box<Status>> {
-    authorize(context.authorizer, context.user, context.info, "create").err().map(Box::new)
+    authorize(&**context.authorizer, context.user, context.info, "create").err().map(Box::new)
 }
 
 /// The body's media type, when it is among those that the resource and its subresources offer for a

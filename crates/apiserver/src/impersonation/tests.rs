@@ -97,7 +97,7 @@ fn the_identity_is_completed_as_in_kubernetes() {
         let effective = run(lines, "").result.unwrap();
         assert_eq!(effective.user.name, lines[0].1);
         assert_eq!(effective.user.groups, *groups, "{lines:?}");
-        assert_eq!(effective.original.unwrap().name, SA);
+        assert_eq!(effective.original.unwrap().user.name, SA);
     }
 }
 
