@@ -13,6 +13,7 @@ use feature_kit::access::{CLUSTER_ADMIN, GLOBAL_BINDING_LABEL, GROUP_GLOBAL_ADMI
 use feature_kit::{AccessResolver, Membership};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use parking_lot::RwLock;
+use tokio::sync::watch;
 
 /// Group that every person is in; bindings to it do not make everybody an administrator.
 const EVERYBODY: &str = "system:authenticated";
@@ -43,6 +44,7 @@ struct State {
 /// See the module.
 pub struct RoleGraph {
     state: Arc<RwLock<State>>,
+    changes: watch::Sender<u64>,
     bindings: Arc<Reflector<Whole<ClusterRoleTemplateBinding>>>,
     templates: Arc<Reflector<Whole<RoleTemplate>>>,
     admins: Arc<Reflector<Whole<ClusterRoleBinding>>>,
@@ -55,20 +57,24 @@ impl RoleGraph {
         let templates = reflectors.get::<Whole<RoleTemplate>>();
         let global = format!("{GLOBAL_BINDING_LABEL}=true");
         let admins = reflectors.selected::<Whole<ClusterRoleBinding>>(&global);
-        let graph = Self { state: Arc::default(), bindings, templates, admins };
-        let state = graph.state.clone();
+        let changes = watch::Sender::new(0);
+        let graph = Self { state: Arc::default(), changes, bindings, templates, admins };
+        let (state, changes) = (graph.state.clone(), graph.changes.clone());
         graph.bindings.subscribe(move |change| {
             state.write().note_binding(change);
+            changes.send_modify(|count| *count += 1);
             true
         });
-        let state = graph.state.clone();
+        let (state, changes) = (graph.state.clone(), graph.changes.clone());
         graph.templates.subscribe(move |change| {
             state.write().note_template(change);
+            changes.send_modify(|count| *count += 1);
             true
         });
-        let state = graph.state.clone();
+        let (state, changes) = (graph.state.clone(), graph.changes.clone());
         graph.admins.subscribe(move |change| {
             state.write().note_admin(change);
+            changes.send_modify(|count| *count += 1);
             true
         });
         Arc::new(graph)
@@ -237,6 +243,10 @@ impl AccessResolver for RoleGraph {
             groups.insert(GROUP_GLOBAL_ADMIN.to_owned());
         }
         groups.into_iter().collect()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     fn is_global_admin(&self, person: Membership<'_>) -> bool {

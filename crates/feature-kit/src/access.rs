@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::ObjectMeta;
+use tokio::sync::watch;
 
 use crate::rbac::{role_ref, subject};
 
@@ -57,6 +58,9 @@ pub trait AccessResolver: Send + Sync + 'static {
 
     /// The role groups for the management API: those of all clusters, and the global ones.
     fn management_groups(&self, person: Membership<'_>) -> Vec<String>;
+
+    /// A number that is another one once any of the answers may be.
+    fn changes(&self) -> watch::Receiver<u64>;
 
     /// Whether the person may do everything everywhere.
     fn is_global_admin(&self, person: Membership<'_>) -> bool;
