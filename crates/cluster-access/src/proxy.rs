@@ -127,9 +127,6 @@ impl Proxy {
         if wanted.is_none() && matches!(*request.method(), Method::CONNECT | Method::TRACE) {
             return Err(Status::method_not_allowed());
         }
-        if wanted.is_some() {
-            upgrade::check_origin(&request)?;
-        }
         let resolved = self.resolve(path.cluster, &caller, request.headers()).await?;
         let mut downstream = Request::builder()
             .method(request.method())

@@ -384,7 +384,14 @@ impl Connection {
     /// # Errors
     /// No answer came.
     pub async fn stream(&mut self, path: &str) -> Result<::http::Response<Incoming>> {
-        let request = Request::builder().uri(path).body(empty())?;
+        self.response(Request::builder().uri(path).body(empty())?).await
+    }
+
+    /// Sends a request and gives the answer once its head is there. The connection must be kept until its end.
+    ///
+    /// # Errors
+    /// No answer came.
+    pub async fn response(&mut self, request: Request<Body>) -> Result<::http::Response<Incoming>> {
         tokio::time::timeout(ANSWER_TIMEOUT, self.begin(request))
             .await
             .context("no answer in time")?

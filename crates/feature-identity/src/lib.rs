@@ -21,6 +21,7 @@ use kube::api::ObjectMeta;
 
 pub use directory::Directory;
 pub use login::{LoginError, LoginRequest};
+pub use token::authenticate::holds;
 pub use token::issue::{Issued, TokenRequest};
 pub use user::bootstrap::{Bootstrap, bootstrap};
 pub use user::passwords::SetPasswordError;

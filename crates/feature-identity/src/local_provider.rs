@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use feature_kit::view::PUBLIC;
 use futures::future::BoxFuture;
-use http::{HeaderValue, StatusCode, header};
+use http::{StatusCode, header};
 use identity::Secret;
-use identity::credential::COOKIE_NAME;
+use identity::browser::login_cookies;
 use jiff::Timestamp;
 use rest_view::{
     Action, ActionAnswer, ActionHandler, ActionRequest, ApiError, Context, Descriptor, Field,
@@ -103,7 +103,7 @@ impl Login {
         };
         let issued = self.0.login(login).await.map_err(refusal)?;
         if response_type == "cookie" {
-            return Ok(with_cookie(&issued));
+            return Ok(with_cookies(&issued));
         }
         let mut fields = token_view::issued_fields(&issued, Timestamp::now());
         let id = fields["id"].as_str().unwrap_or_default();
@@ -133,12 +133,10 @@ fn kubeconfig(response_type: &str) -> Option<Option<String>> {
     Some(Some(cluster.to_owned()))
 }
 
-fn with_cookie(issued: &Issued) -> ActionAnswer {
+fn with_cookies(issued: &Issued) -> ActionAnswer {
     let mut response = http::Response::new(bytes::Bytes::new());
-    let cookie = format!("{COOKIE_NAME}={}; Path=/; Secure; HttpOnly", issued.key.expose());
-    if let Ok(mut value) = HeaderValue::from_str(&cookie) {
-        value.set_sensitive(true);
-        response.headers_mut().append(header::SET_COOKIE, value);
+    for cookie in login_cookies(&issued.key) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     ActionAnswer::Raw(response)
 }

@@ -4,8 +4,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use http::HeaderMap;
-use http::header::{AUTHORIZATION, COOKIE};
+use http::header::AUTHORIZATION;
 
+use crate::browser::cookies;
 use crate::token::TokenKey;
 
 /// The cookie of a browser's login.
@@ -70,15 +71,7 @@ fn decode_basic(text: &str) -> Option<String> {
 }
 
 fn from_cookies(headers: &HeaderMap) -> Found {
-    let mut values: Vec<&str> = headers
-        .get_all(COOKIE)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
-        .filter(|(name, _)| *name == COOKIE_NAME)
-        .map(|(_, value)| value)
-        .collect();
+    let mut values: Vec<&str> = cookies(headers, COOKIE_NAME).collect();
     // The same cookie of two paths is usual, and harmless when both say the same.
     values.dedup();
     match values.as_slice() {

@@ -2,10 +2,13 @@
 //! attempts.
 //!
 //! [`credential`] reads what a request presents, [`token`] makes and compares token keys,
-//! [`password`] hashes passwords, [`throttle`] slows guessing down. Whose token it is says an
+//! [`password`] hashes passwords, [`throttle`] slows guessing down, [`cross_site`] and [`browser`]
+//! keep other sites' pages away from a browser's login. Whose token it is says an
 //! [`Authenticate`], which a feature implements.
 
+pub mod browser;
 pub mod credential;
+pub mod cross_site;
 pub mod password;
 pub mod secret;
 pub mod throttle;
@@ -41,8 +44,6 @@ pub struct Identity {
     pub cluster: Option<String>,
     pub auth_provider: String,
     pub expires_at: Option<SystemTime>,
-    /// How the token was presented; a cookie needs protection against cross-site requests.
-    pub source: Source,
 }
 
 /// Why a credential does not hold. The client is told 401 whatever it is; the log may say more.

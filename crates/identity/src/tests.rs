@@ -6,7 +6,9 @@ use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE};
 use proptest::prelude::*;
 
+use crate::browser::{CSRF_HEADER, CsrfToken, login_cookies, logout_cookies};
 use crate::credential::{Found, Source, presented};
+use crate::cross_site::{CrossSite, Origin, check_anonymous, check_cookie};
 use crate::password::{
     HASHES_WAITING_MAX, Passwords, generate_password, is_outdated, password_problem,
 };
@@ -224,5 +226,100 @@ proptest! {
     #[test]
     fn any_stored_text_is_compared_without_a_panic(stored in ".{0,80}") {
         prop_assert!(!verify_key(&stored, &Secret::new("key")) || stored.starts_with("$2:"));
+    }
+}
+
+fn own_origins() -> Vec<Origin> {
+    let known = ["https://drover.example/behind/a/proxy", "http://LAN.example:8080"];
+    known.iter().filter_map(|url| Origin::parse(url)).collect()
+}
+
+#[test]
+fn only_pages_of_our_own_change_anything_with_a_cookie() {
+    const OWN: &str = "https://drover.example";
+    // What the browser says of the page, and whether it may write, open a stream, log in.
+    let cases: &[(&[(&str, &str)], [bool; 3])] = &[
+        (&[], [false, false, true]),
+        (&[("origin", OWN)], [true; 3]),
+        (&[("origin", "https://DROVER.example:443")], [true; 3]),
+        (&[("origin", "http://lan.example:8080")], [true; 3]),
+        (&[("origin", OWN), ("sec-fetch-site", "same-origin")], [true; 3]),
+        (&[("sec-fetch-site", "same-origin")], [true, false, true]),
+        (&[("sec-fetch-site", "none")], [true, false, true]),
+        (&[("sec-fetch-site", "same-site")], [false; 3]),
+        (&[("sec-fetch-site", "cross-site")], [false; 3]),
+        (&[("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")], [false; 3]),
+        (&[("origin", OWN), ("sec-fetch-site", "same-site")], [false; 3]),
+        (&[("origin", "https://evil.example")], [false; 3]),
+        (&[("origin", "https://evil.example"), ("sec-fetch-site", "same-origin")], [false; 3]),
+        (&[("origin", "https://wiki.drover.example")], [false; 3]),
+        (&[("origin", "https://drover.example.evil.example")], [false; 3]),
+        (&[("origin", "https://drover.example:8443")], [false; 3]),
+        (&[("origin", "http://drover.example")], [false; 3]),
+        (&[("origin", "http://lan.example")], [false; 3]),
+        (&[("origin", "null")], [false; 3]),
+        (&[("origin", "")], [false; 3]),
+        (&[("origin", OWN), ("origin", "https://evil.example")], [false; 3]),
+    ];
+    let request = |method: &str, upgrade: bool, named: &[(&str, &str)]| {
+        let mut request = http::Request::builder().method(method);
+        if upgrade {
+            request = request.header("upgrade", "websocket");
+        }
+        named
+            .iter()
+            .fold(request, |request, (name, value)| request.header(*name, *value))
+            .body(())
+            .unwrap()
+    };
+    let own = own_origins();
+    for (named, [write, stream, login]) in cases {
+        for method in ["POST", "PUT", "PATCH", "DELETE", "TRACE", "PURGE"] {
+            let request = request(method, false, named);
+            assert_eq!(check_cookie(&request, &own).is_ok(), *write, "{method} {named:?}");
+            assert_eq!(check_anonymous(&request, &own).is_ok(), *login, "{method} {named:?}");
+        }
+        for (method, upgrade) in [("GET", true), ("POST", true), ("CONNECT", false)] {
+            let request = request(method, upgrade, named);
+            assert_eq!(check_cookie(&request, &own).is_ok(), *stream, "{method} {named:?}");
+        }
+        for method in ["GET", "HEAD", "OPTIONS"] {
+            assert_eq!(check_cookie(&request(method, false, named), &own), Ok(()), "{named:?}");
+        }
+    }
+    let foreign = request("POST", false, &[("origin", "https://evil.example")]);
+    let refused = CrossSite::Foreign("https://evil.example".to_owned());
+    assert_eq!(check_cookie(&foreign, &own), Err(refused));
+}
+
+#[test]
+fn the_value_that_pages_repeat_belongs_to_one_login() {
+    let key = |text: &str| TokenKey::parse(text).unwrap();
+    let token = CsrfToken::of(&key("token-a:one"));
+    let cookies: Vec<String> =
+        login_cookies(&key("token-a:one")).iter().map(|c| c.to_str().unwrap().to_owned()).collect();
+    let [login, host_only, plain] = cookies.as_slice() else { panic!("{cookies:?}") };
+    assert_eq!(login, "R_SESS=token-a:one; Path=/; Secure; HttpOnly; SameSite=Lax");
+    let value = &host_only["__Host-CSRF=".len()..][..32];
+    assert!(value.bytes().all(|byte| byte.is_ascii_hexdigit()), "{value}");
+    assert_eq!(*host_only, format!("__Host-CSRF={value}; Path=/; Secure; SameSite=Lax"));
+    assert_eq!(*plain, format!("CSRF={value}; Path=/; Secure; SameSite=Lax"));
+
+    let name = http::HeaderName::from_static(CSRF_HEADER);
+    assert!(token.is_repeated(&headers(&[(name.clone(), value)])));
+    for sent in [&[][..], &[(name.clone(), "evil")], &[(name.clone(), value), (name, value)]] {
+        assert!(!token.is_repeated(&headers(sent)), "{sent:?}");
+    }
+    for other in ["token-a:two", "token-b:one"] {
+        let cookies = CsrfToken::of(&key(other)).missing_cookies(&HeaderMap::new());
+        assert!(!cookies[0].to_str().unwrap().contains(value), "{other}");
+    }
+    let known = format!("CSRF=evil; __Host-CSRF={value}; CSRF={value}");
+    assert!(token.missing_cookies(&headers(&[(COOKIE, &known)])).is_empty());
+    let tossed = headers(&[(COOKIE, "CSRF=evil; __Host-CSRF=")]);
+    assert_eq!(token.missing_cookies(&tossed).len(), 2);
+    assert!(!format!("{token:?}").contains(value));
+    for cookie in logout_cookies() {
+        assert!(cookie.to_str().unwrap().contains("=; Path=/; Max-Age=0; Secure"), "{cookie:?}");
     }
 }

@@ -57,6 +57,11 @@ impl ServingCertificate {
         self.current.load().pair.certificate_pem.clone()
     }
 
+    /// Whether the certificate presented now is one of `authority_pem`, by the end of its chain.
+    pub fn is_issued_by(&self, authority_pem: &str) -> bool {
+        self.current.load().pair.certificate_pem.ends_with(authority_pem)
+    }
+
     pub fn files(&self) -> &CertificateFiles {
         &self.files
     }

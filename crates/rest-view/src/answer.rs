@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value};
 
-use crate::browser::{Verdict, is_browser};
+use crate::browser::is_browser;
 use crate::error::ApiError;
 use crate::reduced::hinted;
 use crate::urls::query_pairs;
@@ -111,7 +111,7 @@ impl Answer {
         self,
         format: Format,
         schemas_url: Option<&str>,
-        verdict: &Verdict,
+        cookies: Vec<HeaderValue>,
     ) -> Response<Bytes> {
         let (mut response, typed) = match self {
             Self::Raw(response) => (response, None),
@@ -137,8 +137,8 @@ impl Answer {
         if let Some(Ok(url)) = schemas_url.map(HeaderValue::from_str) {
             headers.insert(SCHEMAS_HEADER, url);
         }
-        if let Verdict::SetCookie(cookie) = verdict {
-            headers.append(header::SET_COOKIE, cookie.clone());
+        for cookie in cookies {
+            headers.append(header::SET_COOKIE, cookie);
         }
         response
     }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::ops::Deref;
 
 use http::HeaderMap;
+use identity::browser::CsrfToken;
 use jiff::Timestamp;
 
 use crate::registry::Registry;
@@ -11,7 +12,7 @@ use crate::route::Inside;
 use crate::urls::Urls;
 
 /// Who sent the request, as authentication found out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Caller {
     /// The object name of the user (`u-abcde`); empty for nobody.
     pub user_id: String,
@@ -23,6 +24,8 @@ pub struct Caller {
     /// The provider that vouched for the user.
     pub auth_provider: Option<String>,
     pub groups: Vec<String>,
+    /// What a change must repeat; only for who came by a login cookie.
+    pub csrf: Option<CsrfToken>,
     /// Where the request comes from, as far as it is known.
     pub address: Option<IpAddr>,
 }

@@ -31,7 +31,6 @@ use tokio_util::task::TaskTracker;
 use self::follower::{Asked, Follower, Topic};
 use self::places::Places;
 use self::watch::Watches;
-use crate::browser;
 use crate::context::{Caller, Context};
 use crate::error::ApiError;
 use crate::operations::{self, Narrowed};
@@ -181,7 +180,6 @@ async fn admit(
         return Err(ApiError::method_not_allowed(request.method().as_str()));
     }
     let urls = found.urls(Urls::of_request(request.headers(), request.uri()));
-    browser::check_origin(request.headers(), &urls)?;
     let action_links = request.headers().contains_key("x-api-action-links");
     let query = query_pairs(request.uri().query().unwrap_or_default());
     let wanted: Vec<&str> =

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Format, body_of, format_of};
-use crate::browser::{self, Verdict};
+use crate::browser;
 use crate::collection;
 use crate::context::{Caller, Context, Presentation};
 use crate::descriptor::Descriptor;
@@ -114,9 +114,7 @@ impl RestView {
             Some(feed) => feed::open(feed, &self.registry, request, subscriber).await,
             None => Err(ApiError::no_feed()),
         };
-        outcome.unwrap_or_else(|error| {
-            Answer::from(error).finish(Format::Json, None, &Verdict::Nothing)
-        })
+        outcome.unwrap_or_else(|error| Answer::from(error).finish(Format::Json, None, Vec::new()))
     }
 
     /// Waits until all sockets of the change feed are closed, once its `stop` has fired.
@@ -160,10 +158,10 @@ impl RestView {
         let context = Context { presentation, client, headers, inside, query: &query };
         let format = format_of(&parts.headers, context.query_value("_format"));
         let method = effective_method(&parts.method, &context);
-        let verdict = browser::check(&parts.headers, &query, [&parts.method, &method]);
+        let csrf = browser::check_csrf(&parts.headers, caller, [&parts.method, &method]);
         let Some(route) = &route else {
             let error = ApiError::not_found(format!("no such path \"{}\"", parts.uri.path()));
-            return Answer::from(error).finish(format, None, &Verdict::Nothing);
+            return Answer::from(error).finish(format, None, Vec::new());
         };
         let format = match route.target {
             // The path says it.
@@ -172,19 +170,19 @@ impl RestView {
             _ => format,
         };
         if format == Format::Html && [&parts.method, &method].iter().all(|m| **m == Method::GET) {
-            return Answer::Interface(urls.path("/")).finish(format, None, &Verdict::Nothing);
+            return Answer::Interface(urls.path("/")).finish(format, None, Vec::new());
         }
         let schemas_url = urls.path(&format!("{}/schemas", route.schemas_path));
-        let (outcome, verdict) = match verdict {
-            Ok(verdict) => {
+        let (outcome, cookies) = match csrf {
+            Ok(cookies) => {
                 let (lists, path) = (self.lists.as_ref(), parts.uri.path());
                 let call = Call { context: &context, lists, route, method, path };
-                (call.run(&parts.headers, &body).await, verdict)
+                (call.run(&parts.headers, &body).await, cookies)
             }
-            Err(error) => (Err(error), Verdict::Nothing),
+            Err(error) => (Err(error), Vec::new()),
         };
         let answer = outcome.unwrap_or_else(Answer::from);
-        answer.finish(format, Some(&schemas_url), &verdict)
+        answer.finish(format, Some(&schemas_url), cookies)
     }
 }
 

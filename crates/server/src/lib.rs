@@ -4,6 +4,7 @@
 //! [`features`] is what the product does.
 
 pub mod admission;
+mod authentication;
 mod clients;
 pub mod definitions;
 pub mod encryption;
@@ -13,11 +14,12 @@ pub mod journal;
 mod peer;
 mod priority;
 mod resolver;
+mod revocation;
 mod root_page;
 mod router;
 pub mod run;
+mod security_headers;
 pub mod settings;
-mod standing;
 pub mod store;
 mod ui;
 

@@ -1,13 +1,25 @@
-//! Where a request comes from: the other end of its connection, or whom a trusted proxy names.
+//! Where a request comes from, and under which address it reached us: by its connection, or as a trusted proxy says.
 
 use std::net::IpAddr;
 
 use apiserver::serve::PeerAddress;
-use http::{Extensions, HeaderMap};
+use http::{Extensions, HeaderMap, Request};
 use ipnet::IpNet;
 
 /// The header by which proxies say who is behind them.
 const FORWARDED_FOR: &str = "x-forwarded-for";
+/// What only proxies may say: by these headers links are built, origins compared and addresses recorded.
+const FORWARDED: [&str; 9] = [
+    "forwarded",
+    FORWARDED_FOR,
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-proto",
+    "x-forwarded-server",
+    "x-real-ip",
+    "x-api-host",
+    "x-api-url-prefix",
+];
 
 /// The proxies in front of this server that are believed. Nobody else's headers are.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +39,21 @@ impl TrustedProxies {
         entries.map(network).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Removes what only proxies may say, unless one that is trusted said it.
+    pub fn remove_untrusted<B>(&self, request: &mut Request<B>) {
+        let peer = request.extensions().get::<PeerAddress>();
+        if peer.is_some_and(|peer| self.trusts(peer.0.ip().to_canonical())) {
+            return;
+        }
+        for name in FORWARDED {
+            request.headers_mut().remove(name);
+        }
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address))
+    }
+
     /// Who sent the request. Each proxy adds the address it was reached from at the end of the
     /// header, so it is read from there, as far as those who wrote it are trusted.
     pub fn sender(&self, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
@@ -34,7 +61,7 @@ impl TrustedProxies {
         let values = headers.get_all(FORWARDED_FOR).iter().rev();
         let hops = values.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
         for hop in hops {
-            if !self.0.iter().any(|network| network.contains(&sender)) {
+            if !self.trusts(sender) {
                 break;
             }
             let Ok(named) = hop.trim().parse::<IpAddr>() else { break };
@@ -74,6 +101,17 @@ mod tests {
             ("[::ffff:10.0.0.1]", &["2001:db8::1"][..], "2001:db8::1"),
         ] {
             assert_eq!(sender(proxies, peer, forwarded), expected, "{peer} {forwarded:?}");
+        }
+        for (peer, stays) in
+            [("10.0.0.1:1", true), ("[::ffff:10.0.0.1]:1", true), ("203.0.113.9:1", false)]
+        {
+            let mut request = Request::new(());
+            request.extensions_mut().insert(PeerAddress(peer.parse().unwrap()));
+            for name in FORWARDED {
+                request.headers_mut().insert(name, "x".parse().unwrap());
+            }
+            TrustedProxies::parse(proxies).unwrap().remove_untrusted(&mut request);
+            assert_eq!(request.headers().len(), if stays { FORWARDED.len() } else { 0 }, "{peer}");
         }
         assert_eq!(sender("", "127.0.0.1", &["198.51.100.1"]), "127.0.0.1");
         assert_eq!(TrustedProxies::parse("10.0.0.1, proxy").unwrap_err(), "proxy");

@@ -18,23 +18,23 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::api::{Api, ObjectMeta, PostParams};
 
-use crate::standing::Standing;
+use crate::revocation::{Revocations, RoleScope};
 
 /// See [`AccessResolver`].
 pub struct Resolver {
     clusters: Arc<Reflector<Whole<Cluster>>>,
     users: Arc<Reflector<Whole<User>>>,
     connections: Arc<Connections>,
-    standing: Arc<Standing>,
+    revocations: Arc<Revocations>,
 }
 
 impl Resolver {
     pub fn new(
         reflectors: &Reflectors,
         connections: Arc<Connections>,
-        standing: Arc<Standing>,
+        revocations: Arc<Revocations>,
     ) -> Self {
-        Self { clusters: reflectors.get(), users: reflectors.get(), connections, standing }
+        Self { clusters: reflectors.get(), users: reflectors.get(), connections, revocations }
     }
 
     fn known(&self, cluster: &str) -> Result<(), Status> {
@@ -47,7 +47,8 @@ impl Resolver {
     /// The identity with the role groups of the cluster.
     fn with_roles(&self, cluster: &str, identity: Identity) -> Resolved {
         let person = Membership { user: &identity.user, groups: &identity.groups };
-        let (roles, revoked) = self.standing.of_roles(cluster, person);
+        let (roles, revoked) =
+            self.revocations.of_roles(RoleScope::Cluster(cluster.to_owned()), person);
         let mut identity = identity;
         identity.groups.extend(roles);
         Resolved { identity, revoked }

@@ -1,33 +1,44 @@
-//! What open streams rest on: a token that holds, roles that are still given. When that ends, they are cut.
+//! Ends what a token or a role carried once it no longer holds: open streams, watches, sockets.
 //!
-//! A request asks for a signal when it begins ([`Standing::of_token`], [`Standing::of_roles`]); one task looks at all
-//! signals given out, several times a second, and fires those whose ground is gone.
+//! Whoever opens something that lives on takes a signal ([`Revocations::of_token`], [`Revocations::of_roles`]). Events
+//! fire it: a change of the token or its user, the token's expiry, a change of any role. Nothing is polled; what a
+//! change can concern is checked, in one task.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use api_management::{Token, User};
+use controller::Change;
 use feature_identity::Directory;
 use feature_kit::AccessResolver;
 use feature_kit::Membership;
+use futures::StreamExt;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::time::{DelayQueue, delay_queue};
 
-/// Pause between looks: streams are cut within a second of the change.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// A token made a moment ago may not be in memory yet.
+/// A token that was read from the API may not be in memory yet; if it is not by then, it is deleted.
 const NEW_TOKEN_GRACE: Duration = Duration::from_secs(2);
-/// Signals kept at once. Beyond that all are fired, and clients come back.
-const SIGNALS_MAX: usize = 100_000;
+/// Longest wait for a token's expiry before the clock is read again, since it may have jumped.
+const EXPIRY_CHECK_MAX: Duration = Duration::from_secs(60);
+/// Shortest time between two checks of all roles in use, so that many changes at once cost one.
+const ROLE_CHECK_INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// Signals of roles kept at once. Beyond that all are fired, and clients come back.
+const ROLE_SIGNALS_MAX: usize = 100_000;
 
-/// The person and the cluster that roles were given in.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Place {
-    cluster: String,
-    user: String,
+/// Where roles are given.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RoleScope {
+    /// The management API, with the roles in all clusters.
+    Management,
+    Cluster(String),
 }
 
-struct Roles {
+/// Roles in use.
+struct RoleUse {
     signal: CancellationToken,
     /// Principal ids that took part in the decision.
     principals: Vec<String>,
@@ -39,108 +50,207 @@ struct TokenUse {
     signal: CancellationToken,
     user: String,
     since: Instant,
-    /// The token has been in memory: if it no longer is, it is gone.
-    seen: bool,
+    /// The token has been in memory: if it no longer is, it is deleted.
+    is_seen: bool,
 }
 
 /// See the module.
-pub struct Standing {
+pub struct Revocations {
     directory: Arc<Directory>,
     access: Arc<dyn AccessResolver>,
+    /// By token. There are never more than tokens that hold.
     tokens: Mutex<HashMap<String, TokenUse>>,
-    roles: Mutex<HashMap<Place, Roles>>,
+    /// By scope and user.
+    roles: Mutex<HashMap<(RoleScope, String), RoleUse>>,
+    pending: Arc<Pending>,
 }
 
-impl Standing {
+/// What is to be checked.
+#[derive(Default)]
+struct Pending {
+    changed: Mutex<Changed>,
+    wake: Notify,
+}
+
+#[derive(Default)]
+struct Changed {
+    tokens: HashSet<String>,
+    users: HashSet<String>,
+}
+
+impl Revocations {
+    /// Must be called inside a tokio runtime.
     pub fn new(directory: Arc<Directory>, access: Arc<dyn AccessResolver>) -> Arc<Self> {
-        Arc::new(Self { directory, access, tokens: Mutex::default(), roles: Mutex::default() })
+        let pending = Arc::<Pending>::default();
+        let of_token = pending.clone();
+        directory.tokens().subscribe(move |change: &Change<'_, Token>| {
+            of_token.note(|changed| &mut changed.tokens, &change.key().name);
+            true
+        });
+        let of_user = pending.clone();
+        directory.users().subscribe(move |change: &Change<'_, User>| {
+            of_user.note(|changed| &mut changed.users, &change.key().name);
+            true
+        });
+        Arc::new(Self {
+            directory,
+            access,
+            tokens: Mutex::default(),
+            roles: Mutex::default(),
+            pending,
+        })
     }
 
     /// Fires when the token or its user no longer holds.
     pub fn of_token(&self, token: &str, user: &str) -> CancellationToken {
         let mut tokens = self.tokens.lock();
-        if tokens.len() >= SIGNALS_MAX {
-            tokens.drain().for_each(|(_, usage)| usage.signal.cancel());
+        if let Some(usage) = tokens.get(token) {
+            return usage.signal.clone();
         }
-        let usage = tokens.entry(token.to_owned()).or_insert_with(|| TokenUse {
-            signal: CancellationToken::new(),
+        let signal = CancellationToken::new();
+        let is_seen = self.directory.tokens().named(token).is_some();
+        let usage = TokenUse {
+            signal: signal.clone(),
             user: user.to_owned(),
             since: Instant::now(),
-            seen: self.directory.tokens().named(token).is_some(),
-        });
-        usage.signal.clone()
+            is_seen,
+        };
+        tokens.insert(token.to_owned(), usage);
+        drop(tokens);
+        // Also finds out what happened between authentication and now, and when to check next.
+        self.pending.note(|changed| &mut changed.tokens, token);
+        signal
     }
 
-    /// The person's role groups in a cluster, and a signal that fires when one of them is taken away.
+    /// The user's role groups in a scope, and a signal that fires when one of them is taken away.
     pub fn of_roles(
         &self,
-        cluster: &str,
+        scope: RoleScope,
         person: Membership<'_>,
     ) -> (Vec<String>, CancellationToken) {
-        let mut groups = self.access.cluster_groups(cluster, person);
-        groups.sort();
-        let place = Place { cluster: cluster.to_owned(), user: person.user.to_owned() };
         let mut roles = self.roles.lock();
-        if roles.len() >= SIGNALS_MAX {
-            roles.drain().for_each(|(_, given)| given.signal.cancel());
+        // With the lock, so that no change comes in between.
+        let groups = self.groups(&scope, person);
+        if roles.len() >= ROLE_SIGNALS_MAX {
+            roles.drain().for_each(|(_, usage)| usage.signal.cancel());
         }
-        let given = roles.entry(place).or_insert_with(|| Roles {
+        let usage = roles.entry((scope, person.user.to_owned())).or_insert_with(|| RoleUse {
             signal: CancellationToken::new(),
             principals: Vec::new(),
             groups: Vec::new(),
         });
-        given.change(person.groups, &groups);
-        (groups, given.signal.clone())
+        usage.change(person.groups, &groups);
+        (groups, usage.signal.clone())
     }
 
-    /// Looks until `stop`.
+    fn groups(&self, scope: &RoleScope, person: Membership<'_>) -> Vec<String> {
+        let mut groups = match scope {
+            RoleScope::Management => self.access.management_groups(person),
+            RoleScope::Cluster(cluster) => self.access.cluster_groups(cluster, person),
+        };
+        groups.sort();
+        groups
+    }
+
+    /// Fires signals until `stop`.
     pub async fn watch(self: Arc<Self>, stop: CancellationToken) {
-        let mut look = tokio::time::interval(LOOK_EVERY);
+        tokio::join!(self.watch_tokens(&stop), self.watch_roles(&stop));
+    }
+
+    async fn watch_tokens(&self, stop: &CancellationToken) {
+        let mut checks = DelayQueue::new();
+        let mut scheduled = HashMap::<String, delay_queue::Key>::new();
+        loop {
+            let Changed { mut tokens, users } = tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.pending.wake.notified() => std::mem::take(&mut *self.pending.changed.lock()),
+                Some(check) = checks.next() => {
+                    let token = check.into_inner();
+                    scheduled.remove(&token);
+                    Changed { tokens: HashSet::from([token]), users: HashSet::new() }
+                }
+            };
+            if !users.is_empty() {
+                let in_use = self.tokens.lock();
+                let of_users = in_use.iter().filter(|(_, usage)| users.contains(&usage.user));
+                tokens.extend(of_users.map(|(token, _)| token.clone()));
+            }
+            for token in tokens {
+                let after = self.check_token(&token);
+                if let Some(earlier) = scheduled.remove(&token) {
+                    checks.remove(&earlier);
+                }
+                if let Some(after) = after {
+                    scheduled.insert(token.clone(), checks.insert(token, after));
+                }
+            }
+        }
+    }
+
+    /// Fires the token's signal if it no longer holds. Otherwise says when to check again without being told of a
+    /// change, if at all.
+    fn check_token(&self, name: &str) -> Option<Duration> {
+        let mut tokens = self.tokens.lock();
+        let usage = tokens.get_mut(name)?;
+        let token = self.directory.tokens().named(name);
+        let user = self.directory.users().named(&usage.user);
+        let now = jiff::Timestamp::now().as_millisecond();
+        let next = match &token {
+            Some(token) => {
+                usage.is_seen = true;
+                let holds = feature_identity::holds(token, user.as_deref(), now);
+                holds.then(|| token.expires_at_millis()).map(|expiry| {
+                    let millis = expiry.map(|expiry| u64::try_from(expiry - now).unwrap_or(0));
+                    // A moment later than it expires.
+                    millis.map(|millis| Duration::from_millis(millis + 1).min(EXPIRY_CHECK_MAX))
+                })
+            }
+            None if usage.is_seen => None,
+            None => NEW_TOKEN_GRACE.checked_sub(usage.since.elapsed()).map(Some),
+        };
+        match next {
+            Some(after) => after,
+            None => {
+                usage.signal.cancel();
+                tokens.remove(name);
+                None
+            }
+        }
+    }
+
+    async fn watch_roles(&self, stop: &CancellationToken) {
+        let mut changes = self.access.changes();
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                _ = look.tick() => {}
+                changed = changes.changed() => if changed.is_err() { return },
             }
-            self.look();
+            self.check_roles();
+            tokio::time::sleep(ROLE_CHECK_INTERVAL_MIN).await;
         }
     }
 
-    fn look(&self) {
-        let now = jiff::Timestamp::now().as_millisecond();
-        self.tokens.lock().retain(|name, usage| {
-            usage.seen |= self.directory.tokens().named(name).is_some();
-            let holds = self.holds(name, usage, now);
-            if !holds {
-                usage.signal.cancel();
-            }
-            holds
-        });
-        for (place, given) in self.roles.lock().iter_mut() {
-            let principals = given.principals.clone();
-            let person = Membership { user: &place.user, groups: &principals };
-            let mut groups = self.access.cluster_groups(&place.cluster, person);
-            groups.sort();
-            given.change(&principals, &groups);
-        }
-    }
-
-    fn holds(&self, name: &str, usage: &TokenUse, now_millis: i64) -> bool {
-        let user = self.directory.users().named(&usage.user);
-        match self.directory.tokens().named(name) {
-            Some(token) => {
-                let user_holds = user.is_some_and(|user| user.is_enabled());
-                user_holds && token.is_enabled() && !token.is_expired(now_millis)
-            }
-            None => !usage.seen && usage.since.elapsed() < NEW_TOKEN_GRACE,
+    fn check_roles(&self) {
+        for ((scope, user), usage) in self.roles.lock().iter_mut() {
+            let principals = usage.principals.clone();
+            let groups = self.groups(scope, Membership { user, groups: &principals });
+            usage.change(&principals, &groups);
         }
     }
 }
 
-impl Roles {
-    /// Takes over what is given now; whoever rests on something that was taken away is told.
+impl Pending {
+    fn note(&self, set: impl FnOnce(&mut Changed) -> &mut HashSet<String>, name: &str) {
+        set(&mut self.changed.lock()).insert(name.to_owned());
+        self.wake.notify_one();
+    }
+}
+
+impl RoleUse {
+    /// Takes over what is given now; whoever rests on something that was taken away is notified.
     fn change(&mut self, principals: &[String], groups: &[String]) {
-        let lost = self.groups.iter().any(|group| groups.binary_search(group).is_err());
-        if lost {
+        let is_lost = self.groups.iter().any(|group| groups.binary_search(group).is_err());
+        if is_lost {
             self.signal.cancel();
             self.signal = CancellationToken::new();
         }

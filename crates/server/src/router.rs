@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
 use api_meta::status::Status;
+use apiserver::attributes::Revocation;
 use apiserver::body::read::ReadError;
 use apiserver::body::respond::{self, Body};
 use apiserver::serve::PeerAddress;
@@ -20,13 +21,14 @@ use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode, Uri, request};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use identity::credential::Found;
-use identity::{Authenticate, Identity};
+use identity::Identity;
 use rest_view::{RestView, Subscriber};
 
+use crate::authentication::{Authenticated, Authentication, Refusal};
 use crate::clients::InProcess;
 use crate::peer::TrustedProxies;
-use crate::standing::Standing;
+use crate::revocation::{Revocations, RoleScope};
+use crate::security_headers::SecurityHeaders;
 use crate::ui;
 
 /// Path prefix of the proxy.
@@ -50,10 +52,11 @@ pub struct Parts {
     pub routes: Vec<Route>,
     pub acceptor: tunnel::Acceptor,
     pub proxy: Proxy,
-    pub standing: Arc<Standing>,
-    pub authenticate: Arc<dyn Authenticate>,
+    pub revocations: Arc<Revocations>,
+    pub authentication: Authentication,
     pub access: Arc<dyn AccessResolver>,
     pub proxies: TrustedProxies,
+    pub security_headers: SecurityHeaders,
 }
 
 /// The service behind the listener. Cheap to clone.
@@ -66,11 +69,15 @@ impl Router {
         Self(Arc::new(parts))
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Outbound> {
-        match self.proxied(request).await {
+    async fn answer(&self, mut request: Request<Incoming>) -> Response<Outbound> {
+        self.0.proxies.remove_untrusted(&mut request);
+        let security_headers = self.0.security_headers.of(&request);
+        let mut response = match self.proxied(request).await {
             Ok(response) => response,
             Err(request) => self.own(*request).await.map(outbound),
-        }
+        };
+        security_headers.set(response.headers_mut());
+        response
     }
 
     /// Requests for a downstream cluster; others come back.
@@ -85,7 +92,7 @@ impl Router {
         if cluster == LOCAL {
             return Err(Box::new(request));
         }
-        let refused = match self.identify(request.headers()).await {
+        let refused = match self.0.authentication.identify(&request).await {
             Ok(Some(identity)) if is_bound_elsewhere(&identity, cluster) => {
                 wrong_cluster(&identity)
             }
@@ -93,7 +100,7 @@ impl Router {
                 return Ok(self.0.proxy.handle(self.caller(&identity), request).await);
             }
             Ok(None) => Status::unauthorized(),
-            Err(status) => status,
+            Err(refusal) => refusal.to_status(),
         };
         Ok(respond::status(&refused).map(outbound))
     }
@@ -110,10 +117,16 @@ impl Router {
             return answer;
         }
         let route = self.0.routes.iter().find(|route| path.starts_with(route.prefix));
-        let identity = match self.identify(request.headers()).await {
+        let is_login = is_public_view(path) || route.is_some_and(|route| route.public);
+        let identified = if is_login {
+            self.0.authentication.identify_at_login(&request).await
+        } else {
+            self.0.authentication.identify(&request).await
+        };
+        let identity = match identified {
             Ok(identity) => identity,
-            Err(status) if is_view(path) || route.is_some() => return unauthorized_view(&status),
-            Err(status) => return respond::status(&status),
+            Err(refusal) if is_view(path) || route.is_some() => return refused_view(&refusal),
+            Err(refusal) => return respond::status(&refusal.to_status()),
         };
         if let Some(route) = route {
             return self.feature(route, request, identity.as_ref()).await;
@@ -133,21 +146,6 @@ impl Router {
         self.management(request, identity.as_ref()).await
     }
 
-    /// Whose credential of ours it is. `None`: there is none, or it is for the API server to know.
-    async fn identify(&self, headers: &http::HeaderMap) -> Result<Option<Identity>, Status> {
-        match identity::presented(headers) {
-            Found::Nothing | Found::Foreign => Ok(None),
-            Found::Ambiguous => Err(Status::unauthorized()),
-            Found::Ours(presented) => match self.0.authenticate.authenticate(&presented).await {
-                Ok(identity) => Ok(Some(identity)),
-                Err(refused) => {
-                    tracing::debug!(token = presented.token.name, %refused, "a token was refused");
-                    Err(Status::unauthorized())
-                }
-            },
-        }
-    }
-
     async fn connect(&self, request: Request<Incoming>) -> Response<Body> {
         let peer = request.extensions().get::<PeerAddress>().map(|peer| peer.0);
         self.0.acceptor.handle(request, peer).await.map(|body| body.boxed_unsync())
@@ -157,36 +155,41 @@ impl Router {
     async fn management(
         &self,
         mut request: Request<Incoming>,
-        identity: Option<&Identity>,
+        identity: Option<&Authenticated>,
     ) -> Response<Body> {
         if let Some(identity) = identity {
             if is_bound_elsewhere(identity, LOCAL) {
                 return respond::status(&wrong_cluster(identity));
             }
-            request.extensions_mut().insert(self.user(identity));
+            self.act_as(&mut request, identity);
             apiserver::authentication::strip_credentials(request.headers_mut());
         }
         self.0.api.handle(request).await
     }
 
-    /// The person as the management API knows them, role groups included.
-    fn user(&self, identity: &Identity) -> UserInfo {
+    /// Makes the request one of the person as the management API knows them, role groups included, until their token or
+    /// one of their roles ends.
+    fn act_as<B>(&self, request: &mut Request<B>, identity: &Authenticated) {
         let person = Membership { user: &identity.user_id, groups: &identity.groups };
+        let (roles, roles_lost) = self.0.revocations.of_roles(RoleScope::Management, person);
+        let token_ended = self.0.revocations.of_token(&identity.token_id, &identity.user_id);
         let mut groups = identity.groups.clone();
         groups.extend(GROUPS_OF_ALL.map(str::to_owned));
-        groups.extend(self.0.access.management_groups(person));
-        UserInfo {
+        groups.extend(roles);
+        let user = UserInfo {
             name: identity.user_id.clone(),
             uid: String::new(),
             groups,
             extra: identity_extra(identity),
-        }
+        };
+        request.extensions_mut().insert(user);
+        request.extensions_mut().insert(Revocation::new([token_ended, roles_lost]));
     }
 
     async fn view(
         &self,
         request: Request<Incoming>,
-        identity: Option<&Identity>,
+        identity: Option<&Authenticated>,
     ) -> Response<Body> {
         let client = match identity {
             Some(identity) => self.client_of(identity.clone()),
@@ -205,12 +208,12 @@ impl Router {
     }
 
     /// The change feed of the view: lives longer than the request, and so does what it rests on.
-    async fn feed(&self, request: Request<Incoming>, identity: &Identity) -> Response<Body> {
+    async fn feed(&self, request: Request<Incoming>, identity: &Authenticated) -> Response<Body> {
         let subscriber = Subscriber {
             caller: viewer(identity),
             client: self.client_of(identity.clone()),
             rights: self.rights_of(identity.clone()),
-            ended: self.0.standing.of_token(&identity.token_id, &identity.user_id),
+            ended: self.0.revocations.of_token(&identity.token_id, &identity.user_id),
         };
         let request = request.map(|_| ());
         self.0.view.subscribe(request, subscriber).await.map(respond::full)
@@ -218,7 +221,7 @@ impl Router {
 
     /// Acts as the person, with the roles they have at the time of each request: in the management API,
     /// and below [`CLUSTERS`] in clusters, through the proxy.
-    fn client_of(&self, identity: Identity) -> kube::Client {
+    fn client_of(&self, identity: Authenticated) -> kube::Client {
         let (router, identity) = (self.clone(), Arc::new(identity));
         let service = move |request: Request<kube::client::Body>| {
             let (router, identity) = (router.clone(), identity.clone());
@@ -230,7 +233,7 @@ impl Router {
     /// A request that the view makes for a person goes where the person's own would.
     async fn as_person(
         &self,
-        identity: &Identity,
+        identity: &Authenticated,
         mut request: Request<kube::client::Body>,
     ) -> Response<Outbound> {
         let below = request.uri().path().strip_prefix(CLUSTERS).map(str::to_owned);
@@ -248,12 +251,12 @@ impl Router {
             }
             request = Request::from_parts(parts, body);
         }
-        request.extensions_mut().insert(self.user(identity));
+        self.act_as(&mut request, identity);
         self.0.api.handle(request).await.map(outbound)
     }
 
     /// Another number once the person's rights in the management API may have changed.
-    fn rights_of(&self, identity: Identity) -> Box<dyn Fn() -> u64 + Send + Sync> {
+    fn rights_of(&self, identity: Authenticated) -> Box<dyn Fn() -> u64 + Send + Sync> {
         let router = self.clone();
         Box::new(move || {
             let person = Membership { user: &identity.user_id, groups: &identity.groups };
@@ -273,10 +276,10 @@ impl Router {
         &self,
         route: &Route,
         request: Request<Incoming>,
-        identity: Option<&Identity>,
+        identity: Option<&Authenticated>,
     ) -> Response<Body> {
         if identity.is_none() && !route.public {
-            return unauthorized_view(&Status::unauthorized());
+            return refused_view(&Refusal::Unauthenticated);
         }
         let caller = identity.map(|identity| feature_kit::route::Caller {
             user_id: identity.user_id.clone(),
@@ -297,7 +300,7 @@ impl Router {
     async fn local(
         &self,
         request: Request<Incoming>,
-        identity: Option<Identity>,
+        identity: Option<Authenticated>,
         rest: &str,
     ) -> Response<Body> {
         let Some(identity) = identity else { return respond::status(&Status::unauthorized()) };
@@ -309,7 +312,7 @@ impl Router {
     }
 
     /// The person as downstream clusters know them, role groups not yet included.
-    fn caller(&self, identity: &Identity) -> Caller {
+    fn caller(&self, identity: &Authenticated) -> Caller {
         let mut groups = identity.groups.clone();
         groups.extend(GROUPS_OF_ALL.map(str::to_owned));
         Caller {
@@ -317,19 +320,20 @@ impl Router {
             uid: String::new(),
             groups,
             extra: identity_extra(identity),
-            revoked: self.0.standing.of_token(&identity.token_id, &identity.user_id),
+            revoked: self.0.revocations.of_token(&identity.token_id, &identity.user_id),
         }
     }
 }
 
 /// The person as the REST view knows them.
-fn viewer(identity: &Identity) -> rest_view::Caller {
+fn viewer(identity: &Authenticated) -> rest_view::Caller {
     rest_view::Caller {
         user_id: identity.user_id.clone(),
         token_id: Some(identity.token_id.clone()),
         auth_provider: Some(identity.auth_provider.clone()),
         groups: identity.groups.clone(),
         token_cluster: identity.cluster.clone(),
+        csrf: identity.csrf().cloned(),
         address: None,
     }
 }
@@ -371,8 +375,12 @@ fn identity_extra(identity: &Identity) -> std::collections::BTreeMap<String, Vec
 }
 
 fn is_view(path: &str) -> bool {
-    let mut parts = path.split('/').skip(1);
-    matches!(parts.next(), Some("v1" | "v3" | "v3-public"))
+    matches!(path.split('/').nth(1), Some("v1" | "v3")) || is_public_view(path)
+}
+
+/// Where logins begin.
+fn is_public_view(path: &str) -> bool {
+    path.split('/').nth(1) == Some("v3-public")
 }
 
 /// An error in the form of the REST view.
@@ -388,9 +396,16 @@ fn view_error(status: &Status) -> Response<Body> {
     respond::json_bytes(code, body.to_string())
 }
 
-fn unauthorized_view(status: &Status) -> Response<Body> {
-    let mut status = status.clone();
-    status.message = "must authenticate: log in and send the token with the request".to_owned();
+/// A request that nobody may act on, in the form of the REST view.
+fn refused_view(refusal: &Refusal) -> Response<Body> {
+    let mut status = refusal.to_status();
+    match refusal {
+        Refusal::Unauthenticated => {
+            status.message =
+                "must authenticate: log in and send the token with the request".to_owned();
+        }
+        Refusal::CrossSite(_) => status.reason = "PermissionDenied".into(),
+    }
     view_error(&status)
 }
 

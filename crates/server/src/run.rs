@@ -25,15 +25,17 @@ use tokio_util::sync::CancellationToken;
 use tunnel::Sessions;
 
 use crate::admission;
+use crate::authentication::Authentication;
 use crate::clients::InProcess;
 use crate::features::{Told, features};
 use crate::files::{DataFolder, Keys};
 use crate::journal::Caches;
 use crate::peer::TrustedProxies;
 use crate::resolver::Resolver;
+use crate::revocation::Revocations;
 use crate::router::{Outbound, Parts, Router};
+use crate::security_headers::SecurityHeaders;
 use crate::settings::ServerSettings;
-use crate::standing::Standing;
 use crate::store::Store;
 
 /// Pause between looks at the certificate files.
@@ -109,11 +111,13 @@ impl Server {
         plane.directory.synced().await;
 
         let mut tasks = JoinSet::new();
-        let tls = serve_certificate(&keys.serving, &mut tasks)?;
+        let certificate = ServingCertificate::load(keys.serving.clone())
+            .context("cannot load the serving certificate")?;
+        let tls = serve_certificate(certificate.clone(), &mut tasks)?;
         let (end, ended) = watch::channel(false);
         let proxies = TrustedProxies::parse(&settings.trusted_proxies)
             .map_err(|entry| anyhow::anyhow!("\"{entry}\" is no trusted proxy's address"))?;
-        let router = plane.router(&running.server, &pki::ca_checksum(&ca_pem), proxies);
+        let router = plane.router(&running.server, certificate, &ca_pem, proxies);
         tasks.spawn(apiserver::serve::serve::<_, Outbound>(listener, tls, router.clone(), ended));
         let token = administrator_token(&folder, &plane.directory).await?;
         folder.write_kubeconfig(&url, &ca_pem, &token)?;
@@ -125,8 +129,8 @@ impl Server {
             end.send_replace(true);
             router.closed().await;
         });
-        let Plane { features, context, standing, .. } = plane;
-        tasks.spawn(standing.watch(stop.clone()));
+        let Plane { features, context, revocations, .. } = plane;
+        tasks.spawn(revocations.watch(stop.clone()));
         tasks.spawn(crate::encryption::rewrite(encrypted, stop.clone()));
         tasks.spawn(async move { feature_kit::runtime::run(&features, context).await });
         folder.announce(&url)?;
@@ -184,7 +188,7 @@ struct Plane {
     graph: Arc<RoleGraph>,
     sessions: Arc<Sessions>,
     access: ClusterAccess,
-    standing: Arc<Standing>,
+    revocations: Arc<Revocations>,
 }
 
 impl Plane {
@@ -205,15 +209,22 @@ impl Plane {
             graph: graph.clone(),
         };
         let features = features(&context, &told);
-        let standing = Standing::new(directory.clone(), graph.clone());
-        Self { context, features, connections, directory, graph, sessions, access, standing }
+        let revocations = Revocations::new(directory.clone(), graph.clone());
+        Self { context, features, connections, directory, graph, sessions, access, revocations }
     }
 
-    fn router(&self, api: &ApiServer, ca_checksum: &str, proxies: TrustedProxies) -> Router {
+    fn router(
+        &self,
+        api: &ApiServer,
+        certificate: Arc<ServingCertificate>,
+        ca_pem: &str,
+        proxies: TrustedProxies,
+    ) -> Router {
+        let ca_checksum = pki::ca_checksum(ca_pem);
         let registrar = AgentRegistrar::new(&self.context, self.connections.clone());
         let reflectors = &self.context.scope.reflectors;
-        let standing = self.standing.clone();
-        let resolver = Resolver::new(reflectors, self.connections.clone(), standing.clone());
+        let revocations = self.revocations.clone();
+        let resolver = Resolver::new(reflectors, self.connections.clone(), revocations.clone());
         let reserved = feature_kit::access::ROLE_GROUP_PREFIX;
         let routes = self.features.iter().flat_map(|feature| feature.routes.clone());
         let lists = rest_view::Index::new(Caches(api.registry().clone()));
@@ -221,12 +232,16 @@ impl Plane {
             api: api.clone(),
             view: feature_kit::view::rest_view(&self.features, &self.context).with_lists(lists),
             routes: routes.collect(),
-            acceptor: tunnel::Acceptor::new(registrar, self.sessions.clone(), ca_checksum),
+            acceptor: tunnel::Acceptor::new(registrar, self.sessions.clone(), &ca_checksum),
             proxy: Proxy::new(self.access.clone(), Arc::new(resolver), reserved),
-            standing,
-            authenticate: self.directory.clone(),
+            revocations,
+            authentication: Authentication::new(
+                self.directory.clone(),
+                self.context.settings.clone(),
+            ),
             access: self.graph.clone(),
             proxies,
+            security_headers: SecurityHeaders::new(certificate, ca_pem),
         })
     }
 }
@@ -291,11 +306,9 @@ fn certificate_names(server_url: &str, address: SocketAddr) -> Vec<String> {
 
 /// The TLS settings, kept current when the certificate's files change.
 fn serve_certificate(
-    files: &pki::CertificateFiles,
+    certificate: Arc<ServingCertificate>,
     tasks: &mut JoinSet<()>,
 ) -> anyhow::Result<watch::Receiver<Arc<rustls::ServerConfig>>> {
-    let certificate =
-        ServingCertificate::load(files.clone()).context("cannot load the serving certificate")?;
     let config = pki::server_config(certificate.clone(), &ClientCertificatePolicy::None)?;
     // The resolver follows the files by itself; the channel is for settings that replace the whole configuration.
     let (sender, receiver) = watch::channel(Arc::new(config));

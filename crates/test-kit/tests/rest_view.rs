@@ -68,6 +68,7 @@ impl Rest {
                 groups.extend(["system:authenticated".to_owned(), GROUP_PEOPLE.to_owned()]);
                 let client = self.world.api.client_as(&who.user_id, &groups);
                 let caller = Caller {
+                    csrf: None,
                     user_id: who.user_id,
                     token_id: Some(who.token_id),
                     token_cluster: who.cluster,
@@ -180,7 +181,7 @@ async fn a_browser_gets_its_token_as_a_cookie_only() {
     let cookie = reply.headers["set-cookie"].to_str().unwrap();
     let (value, attributes) = cookie.split_once(';').unwrap();
     assert!(value.starts_with("R_SESS=token-"), "{value}");
-    assert_eq!(attributes, " Path=/; Secure; HttpOnly");
+    assert_eq!(attributes, " Path=/; Secure; HttpOnly; SameSite=Lax");
     let request = Request::builder().uri("/v3/tokens").header("cookie", value);
     assert_eq!(rest.send(request, "", &Value::Null).await.status, 200);
 

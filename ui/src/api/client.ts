@@ -4,8 +4,6 @@ import { ApiError } from "./errors.ts";
 
 /** Longest wait for an answer. */
 const ANSWER_TIME_MAX_MS = 20_000;
-/** Any path of the view sets the cookie of the cross-site check; this one needs no login. */
-const PUBLIC_PATH = "/v3-public/authProviders";
 
 /**
  * Sends one request and reads the JSON answer; an empty answer is `undefined`.
@@ -15,7 +13,7 @@ const PUBLIC_PATH = "/v3-public/authProviders";
 export async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
   const headers: Record<string, string> = { accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
-  if (method !== "GET") headers["x-api-csrf"] = await crossSiteToken();
+  if (method !== "GET") headers["x-api-csrf"] = crossSiteToken();
   const response = await send(path, {
     method,
     headers,
@@ -44,12 +42,9 @@ async function send(path: string, options: RequestInit): Promise<Response> {
   }
 }
 
-/** What changing requests must repeat: the value of the cookie `CSRF`. */
-async function crossSiteToken(): Promise<string> {
-  const known = cookie("CSRF");
-  if (known) return known;
-  await send(PUBLIC_PATH, { headers: { accept: "application/json" }, cache: "no-store" });
-  return cookie("CSRF") ?? "";
+/** What changing requests must repeat: the value that came with the login. Other hosts cannot set this cookie. */
+function crossSiteToken(): string {
+  return cookie("__Host-CSRF") ?? "";
 }
 
 function cookie(name: string): string | undefined {

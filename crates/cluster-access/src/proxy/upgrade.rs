@@ -57,25 +57,6 @@ fn tokens(headers: &HeaderMap, name: header::HeaderName) -> impl Iterator<Item =
     values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
-/// Browsers let any page open a WebSocket anywhere, with the cookies of the place it goes to; only this
-/// header tells. Clients that are no browsers send none.
-///
-/// # Errors
-/// 403 when the page is not of the host that was asked.
-pub(super) fn check_origin(request: &Request<Body>) -> Result<(), Status> {
-    let Some(origin) = request.headers().get(header::ORIGIN) else { return Ok(()) };
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = host.or_else(|| request.uri().authority().map(http::uri::Authority::as_str));
-    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-    match (origin, host) {
-        (Some((_, origin)), Some(host)) if origin.eq_ignore_ascii_case(host) => Ok(()),
-        _ => {
-            let text = "a page of another site may not open streams to a cluster";
-            Err(Status::new(403, "Forbidden", text))
-        }
-    }
-}
-
 impl Wanted {
     /// Asks for the same downstream, over HTTP/1.1.
     pub(super) fn write_headers(&self, downstream: &mut Request<()>) {

@@ -19,14 +19,7 @@ pub(crate) fn judge(
     if !verify_key(&token.token, &presented.token.key) {
         return Err(Refused::WrongKey);
     }
-    if !token.is_enabled() || token.metadata.deletion_timestamp.is_some() {
-        return Err(Refused::Disabled);
-    }
-    if token.is_expired(now_millis) {
-        return Err(Refused::Expired);
-    }
-    let user = user.filter(|user| user.is_enabled() && user.metadata.deletion_timestamp.is_none());
-    let user = user.ok_or(Refused::NoUser)?;
+    let user = check(token, user, now_millis)?;
     let expires_at = token.expires_at_millis().and_then(|millis| u64::try_from(millis).ok());
     Ok(Identity {
         user_id: token.user_id.clone(),
@@ -39,8 +32,36 @@ pub(crate) fn judge(
         cluster: (!token.cluster_name.is_empty()).then(|| token.cluster_name.clone()),
         auth_provider: token.auth_provider.clone(),
         expires_at: expires_at.map(|millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis)),
-        source: presented.source,
     })
+}
+
+/// Whether a token whose key was verified still holds, and for whom. Pure.
+fn check<'a>(token: &Token, user: Option<&'a User>, now_millis: i64) -> Result<&'a User, Refused> {
+    if !token.is_enabled() || token.metadata.deletion_timestamp.is_some() {
+        return Err(Refused::Disabled);
+    }
+    if token.is_expired(now_millis) {
+        return Err(Refused::Expired);
+    }
+    let holds = |user: &&User| {
+        user.is_enabled() && user.metadata.deletion_timestamp.is_none() && is_of(token, user)
+    };
+    user.filter(holds).ok_or(Refused::NoUser)
+}
+
+/// Whether the token is this user's, and not that of an earlier one with the same id: it refers to the user by uid, or
+/// was not there before the user.
+fn is_of(token: &Token, user: &User) -> bool {
+    let mut owners = token.metadata.owner_references.iter().flatten();
+    match owners.find(|owner| owner.kind == "User") {
+        Some(owner) => user.metadata.uid.as_ref() == Some(&owner.uid),
+        None => token.metadata.creation_timestamp >= user.metadata.creation_timestamp,
+    }
+}
+
+/// Whether a token that was accepted before holds at `now_millis`. Pure.
+pub fn holds(token: &Token, user: Option<&User>, now_millis: i64) -> bool {
+    check(token, user, now_millis).is_ok()
 }
 
 impl Directory {

@@ -12,8 +12,8 @@ use controller::ReconcileError;
 use feature_kit::table;
 use feature_kit::view::resource_of;
 use futures::future::BoxFuture;
-use http::{HeaderValue, StatusCode, header};
-use identity::credential::COOKIE_NAME;
+use http::{StatusCode, header};
+use identity::browser::logout_cookies;
 use jiff::Timestamp;
 use rest_view::store::{DeleteOptions, call};
 use rest_view::{
@@ -281,11 +281,8 @@ impl ActionHandler for Logout {
             }
             let mut response = http::Response::new(bytes::Bytes::new());
             *response.status_mut() = StatusCode::OK;
-            for name in [COOKIE_NAME, "CSRF"] {
-                let cookie = format!("{name}=; Path=/; Max-Age=0; Secure; HttpOnly");
-                if let Ok(value) = HeaderValue::from_str(&cookie) {
-                    response.headers_mut().append(header::SET_COOKIE, value);
-                }
+            for cookie in logout_cookies() {
+                response.headers_mut().append(header::SET_COOKIE, cookie);
             }
             Ok(ActionAnswer::Raw(response))
         })

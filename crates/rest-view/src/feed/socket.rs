@@ -28,6 +28,8 @@ const WRITE_BUFFER_BYTES: usize = 8 * 1024;
 /// How often what the API server could not answer is asked again, before the client is sent away.
 const RETRIES_MAX: u32 = 4;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Longest wait for the close of a client whose rights ended: within a second, it must be over.
+const REVOKED_CLOSE_TIME_MAX: Duration = Duration::from_millis(300);
 
 type Sink<S> = SplitSink<WebSocketStream<S>, Message>;
 
@@ -93,7 +95,8 @@ where
         // for the client.
         while let Some(Ok(_)) = stream.next().await {}
     };
-    let _ = timeout(CLOSE_TIME_MAX, farewell).await;
+    let time = if ending == Ending::Revoked { REVOKED_CLOSE_TIME_MAX } else { CLOSE_TIME_MAX };
+    let _ = timeout(time, farewell).await;
 }
 
 /// Reads what the client sends, which means nothing, until it leaves.

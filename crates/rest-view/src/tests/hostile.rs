@@ -4,9 +4,12 @@
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request};
+use identity::TokenKey;
+use identity::browser::CsrfToken;
 
 use super::in_process::Cluster;
 use super::world::Reply;
+use crate::Caller;
 use crate::urls::encode;
 use crate::view::BODY_SIZE_MAX;
 
@@ -315,13 +318,14 @@ async fn a_browser_without_the_token_of_its_page_changes_nothing() {
     ] {
         for cookie in [None, Some("CSRF="), Some("CSRF=y"), Some("CSRF=%00"), Some(";;=;CSRF")] {
             let mut request = Request::builder().method(method).uri(&path);
-            request = request.header("user-agent", "Mozilla/5.0 (compatible)");
             request = request.header("content-type", FORM);
             if let Some(cookie) = cookie {
-                request = request.header("cookie", cookie);
+                request = request.header("cookie", cookie).header("x-api-csrf", "y");
             }
             let body = Bytes::from_static(b"name=x&depotId=y");
-            let reply = world.cluster.send("admin", request.body(body).unwrap()).await;
+            let key = TokenKey::parse("token-a:key").unwrap();
+            let caller = Caller { csrf: Some(CsrfToken::of(&key)), ..Caller::user("admin") };
+            let reply = world.cluster.send_as(&caller, request.body(body).unwrap()).await;
             refused(&reply, 422, "InvalidCSRFToken", &format!("{method} {path} {cookie:?}"));
         }
     }

@@ -173,7 +173,11 @@ impl Cluster {
     }
 
     pub async fn send(&self, user: &str, request: Request<Bytes>) -> Reply {
-        let response = self.view.handle(request, &Caller::user(user), &self.client(user)).await;
+        self.send_as(&Caller::user(user), request).await
+    }
+
+    pub async fn send_as(&self, caller: &Caller, request: Request<Bytes>) -> Reply {
+        let response = self.view.handle(request, caller, &self.client(&caller.user_id)).await;
         let (parts, bytes) = response.into_parts();
         let body = serde_json::from_slice(&bytes).unwrap_or_default();
         Reply { status: parts.status.as_u16(), headers: parts.headers, body, bytes }

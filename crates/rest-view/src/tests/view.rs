@@ -1,6 +1,8 @@
 //! Whole requests: verbs, errors, links, headers.
 
 use http::Request;
+use identity::TokenKey;
+use identity::browser::CsrfToken;
 use serde_json::{Value, json};
 
 use super::world::{World, stored_widget};
@@ -260,33 +262,51 @@ async fn links_follow_the_way_the_request_came() {
 }
 
 #[tokio::test]
-async fn a_browser_must_repeat_its_cookie_to_change_anything() {
-    let world = world();
-    let browser = |method: &str, path: &str| {
-        Request::builder().method(method).uri(path).header("user-agent", "Mozilla/5.0")
-    };
-    let reply = world.send(browser("GET", "/v3/widgets"), "").await;
-    let cookie = reply.headers["set-cookie"].to_str().unwrap().to_owned();
-    let (pair, attributes) = cookie.split_once(';').unwrap();
-    assert_eq!(attributes, " Path=/; Secure");
-    let value = pair.strip_prefix("CSRF=").unwrap();
-    assert_eq!(value.len(), 32);
+async fn a_page_must_repeat_the_value_of_its_login_to_change_anything() {
+    let mut world = world();
+    let (key, other) = ("token-a:one", "token-a:two");
+    let csrf = |key: &str| CsrfToken::of(&TokenKey::parse(key).unwrap());
+    world.caller = Caller { csrf: Some(csrf(key)), ..Caller::user("u-alice") };
+    let request = |method: &str, path: &str| Request::builder().method(method).uri(path);
+    let reply = world.send(request("GET", "/v3/widgets"), "").await;
+    let cookies: Vec<_> =
+        reply.headers.get_all("set-cookie").iter().map(|c| c.to_str().unwrap()).collect();
+    let pairs: Vec<_> = cookies.iter().map(|cookie| cookie.split_once(';').unwrap().0).collect();
+    let [host_only, plain] = pairs.as_slice() else { panic!("{cookies:?}") };
+    let value = plain.strip_prefix("CSRF=").unwrap();
+    assert_eq!(host_only.strip_prefix("__Host-CSRF="), Some(value));
+    let both = format!("{host_only}; {plain}");
+    let known = world.send(request("GET", "/v3/widgets").header("cookie", &both), "").await;
+    assert!(known.headers.get("set-cookie").is_none());
 
+    let of_other = csrf(other).missing_cookies(&http::HeaderMap::new());
+    let of_other = of_other[1].to_str().unwrap().split_once(';').unwrap().0;
+    let other_value = of_other.strip_prefix("CSRF=").unwrap();
     let path = "/v3/widgets/d-1:w-1";
     for refused in [
-        browser("DELETE", path),
-        browser("DELETE", path).header("cookie", pair),
-        browser("DELETE", path).header("x-api-csrf", value),
-        browser("DELETE", path).header("cookie", pair).header("x-api-csrf", "other"),
-        browser("GET", "/v3/widgets/d-1:w-1?_method=DELETE").header("cookie", pair),
-        browser("DELETE", path).header("cookie", "CSRF=").header("x-api-csrf", ""),
+        request("DELETE", path),
+        request("DELETE", path).header("cookie", &both),
+        // What another page of the same site can do: set a cookie of its own, and repeat that.
+        request("DELETE", path).header("cookie", "CSRF=evil").header("x-api-csrf", "evil"),
+        request("DELETE", &format!("{path}?CSRF={value}")).header("cookie", &both),
+        request("DELETE", path).header("cookie", of_other).header("x-api-csrf", other_value),
+        request("GET", "/v3/widgets/d-1:w-1?_method=DELETE").header("cookie", &both),
+        request("DELETE", path).header("cookie", "CSRF=").header("x-api-csrf", ""),
     ] {
         let reply = world.send(refused, "").await;
         assert_eq!((reply.status, reply.code()), (422, "InvalidCSRFToken"));
     }
-    let cookies = format!("R_SESS=x; {pair}");
-    let accepted = browser("DELETE", path).header("cookie", cookies).header("x-api-csrf", value);
+    let accepted = request("DELETE", path).header("x-api-csrf", value);
     assert_eq!(world.send(accepted, "").await.status, 204);
+}
+
+#[tokio::test]
+async fn a_program_with_a_token_of_its_own_repeats_nothing() {
+    let world = world();
+    let reply = Request::builder().method("DELETE").uri("/v3/widgets/d-1:w-1");
+    let reply = world.send(reply.header("user-agent", "Mozilla/5.0"), "").await;
+    assert_eq!(reply.status, 204);
+    assert!(reply.headers.get("set-cookie").is_none());
 }
 
 #[tokio::test]

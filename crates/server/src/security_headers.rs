@@ -1,0 +1,44 @@
+//! Response headers for browsers that hold for everything we serve: HTTPS only, and no guessing of content types.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Request, header};
+use pki::ServingCertificate;
+
+/// A year, as browsers' preload lists ask for. Subdomains are not ours to decide about.
+const STRICT_TRANSPORT: HeaderValue = HeaderValue::from_static("max-age=31536000");
+const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
+
+/// Knows when browsers may be told to reach this host by HTTPS only: with a certificate of our own authority that would
+/// take away the way past the browser's warning.
+pub struct SecurityHeaders {
+    certificate: Arc<ServingCertificate>,
+    authority_pem: String,
+}
+
+/// Those of one response.
+pub struct Selected {
+    is_strict: bool,
+}
+
+impl SecurityHeaders {
+    pub fn new(certificate: Arc<ServingCertificate>, authority_pem: &str) -> Self {
+        Self { certificate, authority_pem: authority_pem.to_owned() }
+    }
+
+    /// Forwarded headers of those who are not trusted must be removed before.
+    pub fn of<B>(&self, request: &Request<B>) -> Selected {
+        let proto = request.headers().get("x-forwarded-proto");
+        let behind_tls = proto.is_some_and(|proto| proto.as_bytes() == b"https");
+        Selected { is_strict: behind_tls || !self.certificate.is_issued_by(&self.authority_pem) }
+    }
+}
+
+impl Selected {
+    pub fn set(&self, headers: &mut HeaderMap) {
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
+        if self.is_strict {
+            headers.insert(header::STRICT_TRANSPORT_SECURITY, STRICT_TRANSPORT);
+        }
+    }
+}
