@@ -12,6 +12,7 @@ pub mod context;
 pub mod controller;
 pub mod downstream;
 pub mod feature;
+pub mod grants;
 pub mod kind;
 pub mod ownership;
 pub mod rbac;

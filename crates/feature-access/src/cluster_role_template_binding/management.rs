@@ -119,7 +119,8 @@ fn add_role(objects: &mut Objects, cluster: &Cluster, role: &str, template: &Rol
         ..ObjectMeta::default()
     };
     let members = Some(vec![subject("Group", &cluster_group(&id, role))]);
-    let verbs: &[&str] = if rules::is_owner(template) { &["*"] } else { &["get", "list", "watch"] };
+    let verbs: &[&str] =
+        if rules::is_owner(template, &id) { &["*"] } else { &["get", "list", "watch"] };
     let on_cluster = PolicyRule { resource_names: vec![id.clone()], ..ours(&["clusters"], verbs) };
     let wide = format!("{id}-{role}");
     objects.cluster_roles.push(ClusterRole {
