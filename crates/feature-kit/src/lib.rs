@@ -21,6 +21,7 @@ pub mod runtime;
 pub mod seed;
 pub mod settings;
 pub mod table;
+pub mod unique;
 pub mod view;
 
 pub use access::{AccessResolver, Membership};

@@ -80,7 +80,7 @@ impl World {
         };
         let features = vec![
             feature_settings::feature(&settings),
-            feature_identity::feature(&directory),
+            feature_identity::feature(&context, &directory),
             feature_access::feature(&context, &graph),
             feature_clusters::feature(&context, &connections),
             feature_projects::feature(&context),
