@@ -152,14 +152,16 @@ fn clusters_projects_and_users_cannot_take_the_namespaces_of_one_another() {
     {
         assert_eq!(cluster(name), (false, true), "{name}");
     }
-    for (name, good) in [("p-x7k2p", true), ("p-x7k2", false), ("p-x7k2pp", false), ("p-aaaaa", false)]
+    for (name, good) in
+        [("p-x7k2p", true), ("p-x7k2", false), ("p-x7k2pp", false), ("p-aaaaa", false)]
     {
         assert_eq!(project(name), (good, true), "{name}");
     }
     for name in ["prod", "u-x7k2p", "cattle-fleet-system", "c-x7k2p"] {
         assert_eq!(project(name), (false, true), "{name}");
     }
-    for (name, good) in [("u-x7k2p", true), ("user-x7k2p", true), ("bob", false), ("u-a.b", false)] {
+    for (name, good) in [("u-x7k2p", true), ("user-x7k2p", true), ("bob", false), ("u-a.b", false)]
+    {
         assert_eq!(user(name), (good, true), "{name}");
     }
 }

@@ -31,7 +31,8 @@ pub fn changes_grant(review: &Review<'_>, descriptive: &[&str]) -> bool {
     let Some(old) = review.old else { return true };
     let given = |object: &Value| {
         let fields = object.as_object().into_iter().flatten();
-        let counts = |name: &str| !(["metadata", "status"].contains(&name) || descriptive.contains(&name));
+        let counts =
+            |name: &str| !(["metadata", "status"].contains(&name) || descriptive.contains(&name));
         let given: serde_json::Map<String, Value> = fields
             .filter(|(name, _)| counts(name))
             .map(|(name, value)| (name.clone(), value.clone()))

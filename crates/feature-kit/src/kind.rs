@@ -43,7 +43,8 @@ pub struct Review<'a> {
     pub old: Option<&'a Value>,
 }
 
-/// Rules that need other objects. Must not write anything.
+/// Rules that need other objects. The write may still be refused, so they must not write anything that stays in
+/// force without it: [`crate::unique`] claims names for a time.
 pub trait Admit: Send + Sync + 'static {
     /// # Errors
     /// The refusal, as the asker will read it.

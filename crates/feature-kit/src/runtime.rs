@@ -90,8 +90,12 @@ pub async fn seed(features: &[Feature], client: &Client) -> Result<(), Reconcile
     }
     put_all(inside).await?;
     let others = seeds().filter(|seed| !seed.is_namespace);
-    put_all(others.map(|seed| -> Put<'_> { Box::pin(async move { seed.put(client).await.map(drop) }) }).collect())
-        .await
+    put_all(
+        others
+            .map(|seed| -> Put<'_> { Box::pin(async move { seed.put(client).await.map(drop) }) })
+            .collect(),
+    )
+    .await
 }
 
 /// Many at once, so that a store that commits in groups does so.

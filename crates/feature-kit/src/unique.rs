@@ -157,7 +157,11 @@ impl Claim {
     /// How much longer its write may come; none when the name is free for others if nobody has it.
     fn pending_for(&self, now: i64) -> Option<Duration> {
         let age = Duration::from_secs(now.saturating_sub(self.claimed_at).try_into().unwrap_or(0));
-        if self.confirmed { None } else { PENDING_TIME_MAX.checked_sub(age).filter(|rest| !rest.is_zero()) }
+        if self.confirmed {
+            None
+        } else {
+            PENDING_TIME_MAX.checked_sub(age).filter(|rest| !rest.is_zero())
+        }
     }
 }
 
@@ -182,15 +186,21 @@ impl<K: Named> Claims<K> {
     /// # Errors
     /// Another object has the name, or may be about to; 503 when claims cannot be read or written.
     pub async fn admit(&self, review: &Review<'_>) -> Result<(), Status> {
-        let Some(object) = review.object.filter(|_| review.operation != Operation::Delete) else {
+        let kept = review.object.filter(|_| review.operation != Operation::Delete);
+        let name = kept.map(|object| self.name_in(object)).unwrap_or_default();
+        let before = review.old.map(|old| self.name_in(old)).unwrap_or_default();
+        if before == name {
             return Ok(());
-        };
-        let (name, before) = (self.name_in(object), review.old.map(|old| self.name_in(old)));
-        if name.is_empty() || before.as_ref() == Some(&name) {
+        }
+        if !before.is_empty() && !review.dry_run {
+            self.confirm(&before, review.name).await;
+        }
+        if name.is_empty() {
             return Ok(());
         }
         let failed = |error: kube::Error| {
-            let text = format!("cannot tell whether the {} \"{name}\" is free: {error}", self.words());
+            let text =
+                format!("cannot tell whether the {} \"{name}\" is free: {error}", self.words());
             Err(Status::unavailable(text))
         };
         if review.old.is_none() {
@@ -199,7 +209,11 @@ impl<K: Named> Claims<K> {
                 Ok(None) => {}
                 Ok(Some(_)) => {
                     let plural = K::plural(&());
-                    return Err(Status::already_exists(api_management::GROUP, &plural, review.name));
+                    return Err(Status::already_exists(
+                        api_management::GROUP,
+                        &plural,
+                        review.name,
+                    ));
                 }
                 Err(error) if is_code(&error, 403) => {}
                 Err(error) => return failed(error),
@@ -212,7 +226,9 @@ impl<K: Named> Claims<K> {
         };
         match outcome {
             Ok(ClaimOutcome::Granted) => Ok(()),
-            Ok(ClaimOutcome::Held(id)) => Err(self.taken(review, &name, &format!("\"{id}\" has this name"))),
+            Ok(ClaimOutcome::Held(id)) => {
+                Err(self.taken(review, &name, &format!("\"{id}\" has this name")))
+            }
             Ok(ClaimOutcome::Pending(id)) => {
                 let detail = format!(
                     "\"{id}\" is being given this name; if that came to nothing, try again in {} s",
@@ -274,6 +290,27 @@ impl<K: Named> Claims<K> {
         Ok(ClaimOutcome::Pending("another object".to_owned()))
     }
 
+    /// Marks the claim of an object that has the name and is about to lose it, so that the name is free at once.
+    /// The controller may not have done so yet.
+    async fn confirm(&self, name: &str, holder: &str) {
+        let claim_name = claim_name(self.unique.what, name);
+        let confirmed = async {
+            let Some(found) = self.claims.get_opt(&claim_name).await? else { return Ok(()) };
+            let claim = Claim::of(&found);
+            if claim.holder != holder || claim.confirmed {
+                return Ok(());
+            }
+            let mut next = Claim { confirmed: true, ..claim }.to_config_map(self.unique.what);
+            next.metadata.resource_version = found.metadata.resource_version;
+            self.claims.replace(&claim_name, &PostParams::default(), &next).await.map(drop)
+        };
+        let confirmed: Result<(), kube::Error> = confirmed.await;
+        if let Err(error) = confirmed {
+            // The name is free later then.
+            tracing::debug!(name, holder, %error, "the claim to a name was not confirmed");
+        }
+    }
+
     /// As [`Self::claim`], without claiming.
     async fn ask(&self, name: &str, holder: &str) -> Result<ClaimOutcome, kube::Error> {
         match self.claims.get_opt(&claim_name(self.unique.what, name)).await? {
@@ -283,7 +320,11 @@ impl<K: Named> Claims<K> {
     }
 
     /// Whether `holder` may have a name that is claimed so.
-    async fn holder_against(&self, claim: &Claim, holder: &str) -> Result<ClaimOutcome, kube::Error> {
+    async fn holder_against(
+        &self,
+        claim: &Claim,
+        holder: &str,
+    ) -> Result<ClaimOutcome, kube::Error> {
         if claim.holder == holder {
             return Ok(ClaimOutcome::Granted);
         }

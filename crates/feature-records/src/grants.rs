@@ -43,9 +43,11 @@ impl ProjectBindingRules {
             return Ok(());
         }
         let project = object["projectName"].as_str().unwrap_or_default();
-        let Some((cluster, name)) = ids::split(project).filter(|(_, name)| *name == review.namespace)
+        let Some((cluster, name)) =
+            ids::split(project).filter(|(_, name)| *name == review.namespace)
         else {
-            let detail = "must be \"<cluster>:<project>\" with the project whose namespace the object is in";
+            let detail =
+                "must be \"<cluster>:<project>\" with the project whose namespace the object is in";
             let cause = Cause::invalid("projectName", &Value::from(project), detail);
             let kind = PROJECT_ROLE_TEMPLATE_BINDING;
             return Err(Status::invalid(api_management::GROUP, kind, review.name, vec![cause]));

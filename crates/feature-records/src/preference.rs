@@ -60,20 +60,19 @@ struct Preferences {
 }
 
 impl Preferences {
-    /// The caller's user, whose uid the namespace refers to.
-    async fn user(&self, context: &Context<'_>) -> Result<User, ApiError> {
+    /// The caller's user, whose uid the namespace refers to; none when there is no such object.
+    async fn user(&self, context: &Context<'_>) -> Result<Option<User>, ApiError> {
         let id = context.caller.user_id.as_str();
-        let none = || ApiError::permission_denied("only users have preferences");
         // Who comes with a certificate has a name that is no object's.
         if id.is_empty() || id.contains([':', '/', '%']) {
-            return Err(none());
+            return Err(only_users());
         }
-        Api::<User>::all(self.client.clone()).get_opt(id).await?.ok_or_else(none)
+        Ok(Api::<User>::all(self.client.clone()).get_opt(id).await?)
     }
 
     /// The preferences in the caller's own namespace; none while there is no such namespace.
     async fn own(&self, context: &Context<'_>) -> Result<Option<Api<DynamicObject>>, ApiError> {
-        let user = self.user(context).await?;
+        let Some(user) = self.user(context).await? else { return Ok(None) };
         let found = self.find_namespace(&user).await?;
         Ok(found.then(|| self.api(&user)))
     }
@@ -88,7 +87,7 @@ impl Preferences {
     }
 
     async fn make(&self, context: &Context<'_>, mut object: Value) -> Result<Value, ApiError> {
-        let user = self.user(context).await?;
+        let user = self.user(context).await?.ok_or_else(only_users)?;
         if !self.find_namespace(&user).await? {
             self.make_namespace(&user).await?;
         }
@@ -141,6 +140,10 @@ impl Preferences {
             made => Ok(made.map(drop)?),
         }
     }
+}
+
+fn only_users() -> ApiError {
+    ApiError::permission_denied("only users have preferences")
 }
 
 /// A reference by which the namespace goes when the user goes.

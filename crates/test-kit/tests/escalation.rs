@@ -91,7 +91,8 @@ async fn with_cluster() -> World {
 
 /// Gives a user a right in all of the management API, by its own RBAC.
 async fn allow(world: &World, user: &str, resources: &[&str]) {
-    let rules = json!([{"apiGroups": [api_management::GROUP], "resources": resources, "verbs": ["*"]}]);
+    let rules =
+        json!([{"apiGroups": [api_management::GROUP], "resources": resources, "verbs": ["*"]}]);
     let metadata = json!({"name": format!("{user}-writes")});
     let role: ClusterRole =
         serde_json::from_value(json!({"metadata": metadata, "rules": rules})).unwrap();
@@ -208,7 +209,8 @@ async fn a_manager_of_roles_does_not_become_owner_by_editing_a_role() {
     let roles = objects(world.person(MANAGER), "GlobalRole", None);
     assert_eq!(code(create(&roles, "GlobalRole", wide).await), 403);
     let bindings = objects(world.person(MANAGER), "GlobalRoleBinding", None);
-    let mine = json!({"metadata": {"name": "mine"}, "globalRoleName": "admin", "userName": MANAGER});
+    let mine =
+        json!({"metadata": {"name": "mine"}, "globalRoleName": "admin", "userName": MANAGER});
     assert_eq!(code(create(&bindings, "GlobalRoleBinding", mine).await), 403);
 }
 

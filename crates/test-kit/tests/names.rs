@@ -231,19 +231,14 @@ async fn roles_of_two_clusters_never_share_their_rights() {
             ..ClusterRoleTemplateBinding::default()
         };
         binding.metadata.name = Some("b".to_owned());
-        let bindings: Api<ClusterRoleTemplateBinding> =
-            Api::namespaced(world.admin(), cluster);
+        let bindings: Api<ClusterRoleTemplateBinding> = Api::namespaced(world.admin(), cluster);
         eventually("the binding", async || {
             bindings.create(&PostParams::default(), &binding).await.map(drop)
         })
         .await;
     }
-    let wanted: BTreeSet<String> = [
-        "drover:cluster:prod2:eu-view",
-        "drover:cluster:prod2-eu:view",
-    ]
-    .map(str::to_owned)
-    .into();
+    let wanted: BTreeSet<String> =
+        ["drover:cluster:prod2:eu-view", "drover:cluster:prod2-eu:view"].map(str::to_owned).into();
     let ours = ListParams::default().labels("drover.io/membership");
     eventually("one role and one binding for each, and no old one", async || {
         let roles: Api<ClusterRole> = Api::all(world.admin());

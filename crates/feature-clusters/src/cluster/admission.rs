@@ -29,7 +29,7 @@ impl ClusterRules {
 
     async fn check(&self, review: &Review<'_>) -> Result<(), Status> {
         if review.operation == Operation::Delete {
-            return keep_local(review);
+            keep_local(review)?;
         }
         self.display_names.admit(review).await
     }

@@ -137,7 +137,9 @@ impl Lifecycle {
             Some(namespace) if !is_namespace_of(&namespace, &cluster) => {
                 let patch = StatusPatch::new().condition(NAMESPACE, name_taken(&key.name));
                 patch.write(&self.client, &self.target(key)).await?;
-                return Ok(Outcome::WaitingFor("another namespace of the cluster's name".to_owned()));
+                return Ok(Outcome::WaitingFor(
+                    "another namespace of the cluster's name".to_owned(),
+                ));
             }
             Some(_) => {}
             None => {

@@ -241,7 +241,9 @@ impl Removal {
         let attempt = || format!("read namespace \"{}\"", key.name);
         let namespace = namespaces.get_opt(&key.name).await.attempt(attempt)?;
         // A namespace that is not the cluster's stays, with all that is in it.
-        let own = |namespace: &Namespace| is_owned_by(&namespace.metadata, cluster.metadata.uid.as_deref());
+        let own = |namespace: &Namespace| {
+            is_owned_by(&namespace.metadata, cluster.metadata.uid.as_deref())
+        };
         if !namespace.as_ref().is_some_and(own) {
             return Ok(true);
         }

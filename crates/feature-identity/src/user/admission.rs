@@ -33,10 +33,11 @@ impl UserRules {
         let refused = |message: &str| {
             Err(Status::forbidden(api_management::GROUP, "users", review.name, message))
         };
-        let Some(object) = review.object else {
-            return if own { refused("you cannot delete yourself") } else { Ok(()) };
-        };
-        if own && review.operation == Operation::Update && object["enabled"] == false {
+        if own && review.operation == Operation::Delete {
+            return refused("you cannot delete yourself");
+        }
+        let disables = review.object.is_some_and(|object| object["enabled"] == false);
+        if own && review.operation == Operation::Update && disables {
             return refused("you cannot disable yourself");
         }
         self.login_names.admit(review).await

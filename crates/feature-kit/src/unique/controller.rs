@@ -47,7 +47,10 @@ where
         };
         let names = [Some(change.object()), old].into_iter().flatten();
         let names = names.map(|object| (unique.name_of)(object).to_owned());
-        names.filter(|name| !name.is_empty()).map(|name| Key::cluster_scoped(&name)).collect::<Vec<_>>()
+        names
+            .filter(|name| !name.is_empty())
+            .map(|name| Key::cluster_scoped(&name))
+            .collect::<Vec<_>>()
     });
     let queue = runner.queue().clone();
     tokio::select! {
@@ -108,7 +111,8 @@ where
         }
         let preconditions =
             Preconditions { uid: found.uid(), resource_version: found.resource_version() };
-        let options = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let options =
+            DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         settled(claims.delete(&claim_name, &options).await.map(drop)).attempt(attempt)?;
         // Another object may have the name.
         Ok(Outcome::RequeueAfter(BEHIND_DELAY))

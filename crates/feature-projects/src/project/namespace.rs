@@ -117,9 +117,10 @@ impl Backing {
                 }
                 ConditionState::yes()
             }
-            Some(found) if found.deletion_timestamp.is_some() => {
-                ConditionState::no("Terminating", "the namespace of the project's name is being deleted")
-            }
+            Some(found) if found.deletion_timestamp.is_some() => ConditionState::no(
+                "Terminating",
+                "the namespace of the project's name is being deleted",
+            ),
             Some(found) if is_namespace_of_project(&found, &project) => ConditionState::yes(),
             Some(_) if own => {
                 ensure::absent(&api, &key.name).await?;
