@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use apiserver::UserInfo;
 use apiserver::attributes::{Attributes, Decision};
@@ -10,7 +10,7 @@ use feature_kit::access::GROUP_PEOPLE;
 use feature_kit::{AccessResolver, Clients, Membership};
 use kube::Client;
 use serde_json::{Value, json};
-use test_kit::{KubeApi, Profile, World};
+use test_kit::{KubeApi, Profile, World, reached};
 
 use super::planted::{Bug, Planted};
 use super::reference::{Actor, Ask, OWNER, Reference, Resource};
@@ -204,14 +204,10 @@ impl Plane {
     /// # Errors
     /// In what it still differs after a while.
     pub async fn settle(&self, reference: &Reference, whole: bool) -> Result<(), String> {
-        let began = Instant::now();
-        loop {
-            match self.difference(reference, whole) {
-                None => return Ok(()),
-                Some(difference) if began.elapsed() > SETTLE_TIME_MAX => return Err(difference),
-                Some(_) => tokio::time::sleep(LOOK_INTERVAL).await,
-            }
-        }
+        reached(LOOK_INTERVAL, SETTLE_TIME_MAX, async || {
+            self.difference(reference, whole).map_or(Ok(()), Err)
+        })
+        .await
     }
 
     /// What users have, by cluster: to see who gains what.

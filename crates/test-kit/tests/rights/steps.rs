@@ -1,7 +1,7 @@
 //! Random steps, done by the product and by the reference.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use api_management::User;
 use kube::api::PostParams;
@@ -10,6 +10,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
+use test_kit::reached;
 use tokio::task::JoinSet;
 
 use super::plane::{CLUSTERS, OUTSIDE_GROUP, OUTSIDER, Plane, ROLE_MANAGER, SLOTS, USERS};
@@ -21,6 +22,7 @@ use super::reference::{
 const API: &str = "/apis/management.cattle.io/v3";
 /// Longest wait for an answer that the state calls for but that a watch has not brought about yet.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
+const ANSWER_INTERVAL: Duration = Duration::from_millis(2);
 /// Role templates that come and go.
 const TEMPLATES: [&str; 5] = ["eu-view", "view", "manage", "narrow", "hub"];
 const RULES: [Rules; 8] = [
@@ -49,9 +51,6 @@ pub struct Run {
     /// Writes that were done, to see that much happens.
     pub done: usize,
 }
-
-/// What a request came to.
-type Answer = Result<Value, kube::Error>;
 
 fn rules_json(rules: Rules) -> Value {
     let group = api_management::GROUP;
@@ -152,18 +151,21 @@ impl Run {
         wanted: bool,
     ) -> Result<Option<Value>, String> {
         self.log.push(format!("{actor:?} {method} {path} {body}: {wanted}"));
-        let began = Instant::now();
-        loop {
-            let answer: Answer = self.plane.write(actor, method, path, body).await;
-            match answer {
-                Ok(answer) if wanted => return Ok(Some(answer)),
-                Ok(_) => return Err(format!("{actor:?} may not {method} {path} {body}, and did")),
-                Err(kube::Error::Api(_)) if !wanted => return Ok(None),
-                Err(error) if began.elapsed() > ANSWER_TIME_MAX => {
-                    return Err(format!("{actor:?} may {method} {path} {body}, and got {error}"));
-                }
-                Err(_) => tokio::time::sleep(Duration::from_millis(2)).await,
+        let plane = &self.plane;
+        // A refusal that should not be may be that of a watch which is behind.
+        let answered = reached(ANSWER_INTERVAL, ANSWER_TIME_MAX, async || {
+            match plane.write(actor, method, path, body).await {
+                Err(kube::Error::Api(_)) if !wanted => Ok(Ok(None)),
+                Ok(_) if !wanted => Ok(Err("and did".to_owned())),
+                answer => answer.map(|answer| Ok(Some(answer))),
             }
+        })
+        .await;
+        let what = format!("{method} {path} {body}");
+        match answered {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(done)) => Err(format!("{actor:?} may not {what}, {done}")),
+            Err(error) => Err(format!("{actor:?} may {what}, and got {error}")),
         }
     }
 
