@@ -17,7 +17,7 @@ use super::reference::{Actor, Ask, OWNER, Reference, Resource};
 
 /// Longest wait for the product to come to what the reference says.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(20);
-const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+const LOOK_INTERVAL: Duration = Duration::from_millis(4);
 
 pub const USERS: [&str; 5] = ["u-a", "u-b", "u-c", "u-d", "u-e"];
 /// Writes role templates and global roles, by RBAC of the management API.
