@@ -331,13 +331,22 @@ impl Rules for Cluster {
         }
     }
 
-    fn validate(&self, _old: Option<&Self>) -> Vec<Cause> {
+    fn validate(&self, old: Option<&Self>) -> Vec<Cause> {
         let mut causes = Vec::new();
         let name = self.metadata.name.as_deref().unwrap_or_default();
         if !name.is_empty() && !ids::is_cluster_id(name) {
             let detail = "must be a DNS label: at most 63 of a-z, 0-9 and '-', with a letter or \
                           digit at both ends, since the cluster's namespace has the same name";
             causes.push(Cause::invalid("metadata.name", &Value::from(name), detail));
+        } else if !name.is_empty() && old.is_none() && !ids::is_cluster_name(name) {
+            let detail = format!(
+                "the cluster's namespace has the same name, and \"default\" and names that begin with {} \
+                 are those of other namespaces; choose another, or leave the name empty and set \
+                 generateName to \"{}\"",
+                ids::RESERVED_PREFIXES.map(|prefix| format!("\"{prefix}\"")).join(", "),
+                ids::CLUSTER_PREFIX,
+            );
+            causes.push(Cause::invalid("metadata.name", &Value::from(name), &detail));
         }
         let display = self.spec.display_name.as_str();
         if display.chars().count() > DISPLAY_NAME_MAX {

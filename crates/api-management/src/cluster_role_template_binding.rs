@@ -1,5 +1,5 @@
 //! ClusterRoleTemplateBinding: gives a role template to a user or group in one cluster. In the
-//! cluster's namespace. The subject and the cluster are fixed at creation.
+//! cluster's namespace. Who, what and where are fixed once they have a value ([`crate::bindings`]).
 
 use api_meta::status::Cause;
 use kube::api::ObjectMeta;
@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kind::{ApiVersion, KindName, Rules, default_field, immutable, kind};
+use crate::kind::{ApiVersion, KindName, Rules, default_field, kind};
+use crate::user::LOCAL_PRINCIPAL;
 
 /// Gives a role template to a user or group in one cluster.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +55,7 @@ impl Rules for ClusterRoleTemplateBinding {
         }
     }
 
-    fn validate(&self, old: Option<&Self>) -> Vec<Cause> {
+    fn validate(&self, _: Option<&Self>) -> Vec<Cause> {
         let mut causes = Vec::new();
         let cluster = self.cluster_name.as_str();
         if cluster.is_empty() {
@@ -73,18 +74,12 @@ impl Rules for ClusterRoleTemplateBinding {
             let given = Value::from(self.user_name.as_str());
             causes.push(Cause::invalid("userName", &given, detail));
         }
-        let fixed = [
-            ("clusterName", cluster, old.map(|old| old.cluster_name.as_str())),
-            ("userName", &self.user_name, old.map(|old| old.user_name.as_str())),
-            ("groupName", &self.group_name, old.map(|old| old.group_name.as_str())),
-            (
-                "groupPrincipalName",
-                &self.group_principal_name,
-                old.map(|old| old.group_principal_name.as_str()),
-            ),
-        ];
-        let changed = fixed.into_iter().filter_map(|(field, new, old)| immutable(field, new, old));
-        causes.extend(changed);
+        let principal = self.user_principal_name.strip_prefix(LOCAL_PRINCIPAL);
+        if principal.is_some_and(|user| !self.user_name.is_empty() && user != self.user_name) {
+            let detail = "must name the same user as userName";
+            let given = Value::from(self.user_principal_name.as_str());
+            causes.push(Cause::invalid("userPrincipalName", &given, detail));
+        }
         causes
     }
 }

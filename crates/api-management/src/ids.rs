@@ -1,4 +1,8 @@
 //! Id formats: a prefix and a random suffix from an alphabet without look-alikes.
+//!
+//! Clusters, projects and users each have a namespace of their own name in the management API, and system
+//! namespaces lie beside them. So each kind keeps to its prefixes, and none takes those of another: see
+//! [`is_cluster_name`], [`is_project_name`] and [`is_user_name`].
 
 /// Digits and consonants that are not mistaken for one another.
 pub const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -30,10 +34,34 @@ pub fn from_random(prefix: &str, random: &[u8]) -> String {
     id
 }
 
-/// Whether `id` can name a cluster: `local`, a generated id, or any DNS label short enough for the
-/// namespace of the same name.
+/// First characters of names of namespaces that are no cluster's.
+pub const RESERVED_PREFIXES: [&str; 6] =
+    [PROJECT_PREFIX, USER_PREFIX, USER_BOOTSTRAP_PREFIX, "cattle-", "drover-", "kube-"];
+/// The namespace that every API server has, besides those with a reserved prefix.
+const NAMESPACE_DEFAULT: &str = "default";
+
+/// Whether `id` can be the id of a cluster in a request: any DNS label, also one that no new cluster may have.
 pub fn is_cluster_id(id: &str) -> bool {
     is_dns_label(id)
+}
+
+/// Whether a new cluster may have the name: `local`, a generated id, or any DNS label that is not reserved for
+/// other namespaces.
+pub fn is_cluster_name(name: &str) -> bool {
+    let is_reserved = RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    is_dns_label(name) && name != NAMESPACE_DEFAULT && !is_reserved
+}
+
+/// Whether a new project may have the name: `p-` and [`SUFFIX_LEN`] random characters, as `generateName: p-` gives.
+pub fn is_project_name(name: &str) -> bool {
+    let suffix = name.strip_prefix(PROJECT_PREFIX).unwrap_or_default();
+    suffix.len() == SUFFIX_LEN && suffix.bytes().all(|byte| ALPHABET.contains(&byte))
+}
+
+/// Whether a new user may have the name: `u-` or `user-`, and what makes it a DNS label.
+pub fn is_user_name(name: &str) -> bool {
+    let prefixed = name.starts_with(USER_PREFIX) || name.starts_with(USER_BOOTSTRAP_PREFIX);
+    prefixed && is_dns_label(name)
 }
 
 /// RFC 1123 label: at most 63 of `[a-z0-9-]`, alphanumeric at both ends.

@@ -54,6 +54,9 @@ pub const CLUSTER_ID: &str = "drover.io/cluster-id";
 /// On the namespace that holds what belongs to a project: `<cluster>:<project>`.
 pub const PROJECT_OF_NAMESPACE: &str = "drover.io/project";
 
+/// Beside [`PROJECT_OF_NAMESPACE`]: uid of the project. Namespaces of earlier versions do not have it.
+pub const PROJECT_UID: &str = "drover.io/project-uid";
+
 /// [`DOWNSTREAM_OWNED`] on the copies of projects' Secrets, and on the rights to make them.
 pub const OWNED_PROJECT_SECRET: &str = "project-secret";
 /// Annotation of a copy of a project's Secret: which one it is a copy of, `<cluster>:<project>:<name>`.
@@ -74,6 +77,9 @@ pub const NODE_TEMPLATES_NS: &str = "cattle-global-nt";
 pub const SYSTEM_NS: &str = "cattle-system";
 /// Management namespace that holds password hashes, one Secret per local user.
 pub const PASSWORDS_NS: &str = "cattle-local-user-passwords";
+
+/// Management namespace of the claims to names that only one object may have, such as login names.
+pub const UNIQUE_NAMES_NS: &str = "cattle-unique-names";
 
 /// Cluster and project that a namespace of the management API is for.
 pub fn project_of(namespace: &ObjectMeta) -> Option<(&str, &str)> {

@@ -5,6 +5,7 @@
 //! alone). Start at [`kind`], which says what makes a type a kind, then [`cluster`]. Field names, scopes
 //! and label keys are the ones that existing clients of this API know; our own live under `drover.io`.
 
+pub mod bindings;
 pub mod cluster;
 pub mod cluster_registration_token;
 pub mod cluster_role_template_binding;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::condition::Condition;
 use crate::kind::{ApiVersion, KindName, Rules, default_field, immutable, kind, object_field};
-use crate::{keys, schema};
+use crate::{ids, keys, schema};
 
 pub const BACKING_NAMESPACE_CREATED: &str = "BackingNamespaceCreated";
 pub const CREATOR_MADE_OWNER: &str = "CreatorMadeOwner";
@@ -103,6 +103,13 @@ impl Rules for Project {
     fn validate(&self, old: Option<&Self>) -> Vec<Cause> {
         let cluster = self.spec.cluster_name.as_str();
         let mut causes = Vec::new();
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        if old.is_none() && !name.is_empty() && !ids::is_project_name(name) {
+            let detail = "the namespace of the project has the same name, so names of projects are \
+                          generated: leave the name empty, set generateName to \"p-\", and put the name \
+                          that users see into spec.displayName";
+            causes.push(Cause::invalid("metadata.name", &Value::from(name), detail));
+        }
         if cluster.is_empty() {
             causes.push(Cause::required("spec.clusterName", ""));
         } else if self.metadata.namespace.as_deref().is_some_and(|ns| ns != cluster) {

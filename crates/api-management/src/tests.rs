@@ -128,6 +128,44 @@ fn a_cluster_name_that_can_name_no_namespace_is_refused() {
     }
 }
 
+/// Whether an object of this name may be created, and whether one that is there may be updated.
+fn may_have<K: Rules>(object: Value) -> (bool, bool) {
+    let object: K = serde_json::from_value(object).unwrap();
+    (object.validate(None).is_empty(), object.validate(Some(&object)).is_empty())
+}
+
+#[test]
+fn clusters_projects_and_users_cannot_take_the_namespaces_of_one_another() {
+    let cluster = |name: &str| may_have::<Cluster>(json!({"metadata": {"name": name}}));
+    let user = |name: &str| may_have::<User>(json!({"metadata": {"name": name}}));
+    let project = |name: &str| {
+        may_have::<Project>(json!({
+            "metadata": {"name": name, "namespace": "c-1"},
+            "spec": {"displayName": "x", "clusterName": "c-1"},
+        }))
+    };
+    for name in ["local", "c-x7k2p", "prod", "p", "users", "kubernetes", "u", "cattle"] {
+        assert_eq!(cluster(name), (true, true), "{name}");
+        assert!(!ids::is_project_name(name) && !ids::is_user_name(name), "{name}");
+    }
+    for name in ["default", "kube-system", "cattle-global-data", "drover-x", "p-x", "u-x", "user-x"]
+    {
+        assert_eq!(cluster(name), (false, true), "{name}");
+    }
+    for (name, good) in
+        [("p-x7k2p", true), ("p-x7k2", false), ("p-x7k2pp", false), ("p-aaaaa", false)]
+    {
+        assert_eq!(project(name), (good, true), "{name}");
+    }
+    for name in ["prod", "u-x7k2p", "cattle-fleet-system", "c-x7k2p"] {
+        assert_eq!(project(name), (false, true), "{name}");
+    }
+    for (name, good) in [("u-x7k2p", true), ("user-x7k2p", true), ("bob", false), ("u-a.b", false)]
+    {
+        assert_eq!(user(name), (good, true), "{name}");
+    }
+}
+
 #[test]
 fn a_token_in_plain_text_is_refused() {
     let token = |text: &str, hashed: bool| {

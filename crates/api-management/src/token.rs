@@ -121,6 +121,8 @@ impl Rules for Token {
             causes.push(Cause::invalid("ttl", &Value::from(self.ttl_millis), detail));
         }
         causes.extend(immutable("userId", &self.user_id, old.map(|old| old.user_id.as_str())));
+        let cluster = old.map(|old| old.cluster_name.as_str());
+        causes.extend(immutable("clusterName", &self.cluster_name, cluster));
         if old.is_some_and(|old| old.token != self.token) {
             causes.push(Cause::forbidden("token", "field is immutable"));
         }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::condition::Condition;
+use crate::ids;
 use crate::kind::{ApiVersion, KindName, Rules, default_field, kind};
 
 pub const INITIAL_ROLES_POPULATED: &str = "InitialRolesPopulated";
@@ -92,8 +93,14 @@ impl Rules for User {
         }
     }
 
-    fn validate(&self, _old: Option<&Self>) -> Vec<Cause> {
+    fn validate(&self, old: Option<&Self>) -> Vec<Cause> {
         let mut causes = Vec::new();
+        let name = self.metadata.name.as_deref().unwrap_or_default();
+        if old.is_none() && !name.is_empty() && !ids::is_user_name(name) {
+            let detail = "the user's namespace has the same name, so it must be a DNS label that begins \
+                          with \"u-\" or \"user-\"; or leave it empty and set generateName to \"u-\"";
+            causes.push(Cause::invalid("metadata.name", &Value::from(name), detail));
+        }
         if !self.password.is_empty() {
             let detail = "a password is not kept in the user object; create the user without one \
                           and use the action setpassword";

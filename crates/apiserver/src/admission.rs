@@ -53,7 +53,8 @@ pub trait Plugin: Send + Sync + 'static {
         old: Option<&Value>,
     ) -> Vec<Cause>;
 
-    /// Rules that need other objects or the asker. `object` is absent on delete. Must not write.
+    /// Rules that need other objects or the asker. `object` is absent on delete. The write may still be refused, so
+    /// this must not write anything that stays in force without it.
     fn admit<'a>(
         &'a self,
         resource: &'a Resource,

@@ -102,8 +102,13 @@ impl RoleGraph {
         let inheriting = state.inherits.iter().filter(|(_, roles)| roles.iter().any(|r| r == role));
         let mut users: Vec<String> =
             inheriting.map(|(name, _)| format!("roletemplate \"{name}\"")).collect();
-        let bound = state.grants.values().flatten().filter(|(_, grant)| &*grant.role == role);
-        users.extend(bound.map(|(key, _)| format!("clusterroletemplatebinding \"{key}\"")));
+        drop(state);
+        // Also those whose user has never come here.
+        self.bindings.for_each(|key, binding| {
+            if binding.role_template_name == role {
+                users.push(format!("clusterroletemplatebinding \"{key}\""));
+            }
+        });
         users
     }
 }

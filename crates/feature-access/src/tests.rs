@@ -163,8 +163,8 @@ fn a_member_has_no_rights_on_our_kinds_downstream_and_reads_them_here() {
     let here = rules::cluster_plane(&member);
     assert!(here[0].resources.contains(&"nodes".to_owned()));
     assert!(!here[0].verbs.contains(&"create".to_owned()));
-    assert!(!rules::is_owner(&member));
-    assert!(rules::is_owner(&cluster_owner()));
+    assert!(!rules::is_owner(&member, "c-1"));
+    assert!(rules::is_owner(&cluster_owner(), "c-1"));
 }
 
 #[test]

@@ -24,7 +24,7 @@ use controller::Whole;
 use feature_kit::view::with_namespace;
 use feature_kit::{
     DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, Route, Seed, SeedMode,
-    ViewSpec,
+    ViewSpec, unique,
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ObjectMeta;
@@ -44,7 +44,8 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
         .kind::<ClusterRegistrationToken>()
         .kind::<Node>()
         .identity(registrar::identity())
-        .seed([system_namespace(), local_cluster()])
+        .seed([system_namespace(), unique::seed(), local_cluster()])
+        .management(unique::controller::spec(cluster::admission::DISPLAY_NAME))
         .management(ManagementSpec::new(cluster::lifecycle::identity(), cluster::lifecycle::run))
         .management(ManagementSpec::new(cluster::health::identity(), move |context, client| {
             cluster::health::run(context, client, health.clone())

@@ -15,7 +15,9 @@ pub mod user;
 use std::sync::Arc;
 
 use api_management::{Token, User, keys};
-use feature_kit::{Feature, KindRules, ManagementSpec, Seed, SeedMode, ViewSpec};
+use feature_kit::{
+    Feature, KindRules, ManagementContext, ManagementSpec, Seed, SeedMode, ViewSpec, unique,
+};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ObjectMeta;
 
@@ -23,18 +25,20 @@ pub use directory::Directory;
 pub use login::{LoginError, LoginRequest};
 pub use token::authenticate::holds;
 pub use token::issue::{Issued, TokenRequest};
+use user::admission::{LOGIN_NAME, UserRules};
 pub use user::bootstrap::{Bootstrap, bootstrap};
 pub use user::passwords::SetPasswordError;
 
 /// The feature. Must be called inside a tokio runtime.
-pub fn feature(directory: &Arc<Directory>) -> Feature {
-    let users = KindRules::of::<User>()
-        .admit_with(Arc::new(user::admission::UserRules::new(directory.clone())));
+pub fn feature(context: &ManagementContext, directory: &Arc<Directory>) -> Feature {
+    let login_names = LOGIN_NAME.claims(context.clients.controller(&LOGIN_NAME.identity()));
+    let users = KindRules::of::<User>().admit_with(Arc::new(UserRules::new(login_names)));
     Feature::new("identity")
         .kind_with(users)
         .kind::<Token>()
         .identity(directory::identity())
-        .seed([passwords_namespace()])
+        .seed([passwords_namespace(), unique::seed()])
+        .management(unique::controller::spec(LOGIN_NAME))
         .management(ManagementSpec::new(token::purge::identity(), token::purge::run))
         .view(views(directory.clone()))
 }

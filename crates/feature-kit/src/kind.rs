@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api_management::kind::{Kind, Rules};
 use api_management::table::{Stored, Table, definition};
-use api_management::{Scope, kept, keys, secrets, types};
+use api_management::{Scope, bindings, kept, keys, secrets, types};
 use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
 use futures::future::BoxFuture;
@@ -16,6 +16,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use serde_json::{Value, json};
 
 use crate::controller::GROUP_CONTROLLERS;
+
+mod fixed;
 
 /// Which write is reviewed. Writes of status are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +43,8 @@ pub struct Review<'a> {
     pub old: Option<&'a Value>,
 }
 
-/// Rules that need other objects. Must not write anything.
+/// Rules that need other objects. The write may still be refused, so they must not write anything that stays in
+/// force without it: [`crate::unique`] claims names for a time.
 pub trait Admit: Send + Sync + 'static {
     /// # Errors
     /// The refusal, as the asker will read it.
@@ -61,6 +64,8 @@ pub struct KindRules {
     pub crd: Arc<dyn Fn() -> CustomResourceDefinition + Send + Sync>,
     /// Put on at creation, so that no controller needs the right to.
     pub finalizers: &'static [&'static str],
+    /// Top-level fields that do not change once they have a value.
+    fixed: Arc<[String]>,
     /// The server writes the objects whole, for people.
     written_by_server: bool,
     default: Prepare,
@@ -77,6 +82,7 @@ impl KindRules {
             namespaced: K::SCOPE == Scope::Namespaced,
             crd: Arc::new(<K as Kind>::crd as fn() -> CustomResourceDefinition),
             finalizers: &[],
+            fixed: bindings::fixed_fields(K::KIND).into(),
             written_by_server: false,
             default: K::fill_defaults,
             validate: validate::<K>,
@@ -97,6 +103,7 @@ impl KindRules {
             plural,
             namespaced: definition::is_namespaced(first),
             finalizers: &[],
+            fixed: bindings::fixed_fields(kind).into(),
             written_by_server: false,
             default,
             validate: |_, _| Vec::new(),
@@ -137,7 +144,14 @@ impl KindRules {
             }
         }
         let creator = match old {
-            Some(old) => old.annotation(keys::CREATOR_ID).map(str::to_owned),
+            // Who made an object is said once: the maker of a cluster owns it.
+            Some(old) => match old.annotation(keys::CREATOR_ID) {
+                Some(creator) => Some(creator.to_owned()),
+                None => {
+                    remove_annotation(object, keys::CREATOR_ID);
+                    None
+                }
+            },
             None if is_person(user) => Some(user.to_owned()),
             None => object.annotation(keys::CREATOR_ID).map(str::to_owned),
         };
@@ -152,6 +166,7 @@ impl KindRules {
     /// Every violation of the kind's own rules, and every password that would be kept in the object. Pure.
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = (self.validate)(object, old);
+        causes.extend(old.iter().flat_map(|old| fixed::changed(&self.fixed, object, old)));
         causes.extend(secrets::refused(self.kind, object));
         causes
     }
@@ -161,6 +176,7 @@ impl KindRules {
     /// # Errors
     /// The refusal, as the asker will read it.
     pub async fn admit(&self, review: &Review<'_>) -> Result<(), Status> {
+        self.refuse_filling_fixed_fields(review)?;
         self.keep_controllers_off_spec(review)?;
         match &self.admit {
             Some(admit) => admit.admit(review).await,
@@ -168,14 +184,28 @@ impl KindRules {
         }
     }
 
-    /// Controllers may take finalizers off an object of ours and change nothing else of it: what is
-    /// wanted is for people to say.
+    /// What a binding left open only the server fills in, which knows who is meant.
+    fn refuse_filling_fixed_fields(&self, review: &Review<'_>) -> Result<(), Status> {
+        let (Some(object), Some(old)) = (review.object, review.old) else { return Ok(()) };
+        if review.groups.iter().any(|group| group == GROUP_CONTROLLERS) {
+            return Ok(());
+        }
+        let causes = fixed::filled(&self.fixed, object, old);
+        if causes.is_empty() {
+            return Ok(());
+        }
+        Err(Status::invalid(self.group, self.kind, review.name, causes))
+    }
+
+    /// Controllers may take finalizers off an object of ours, fill in what a binding left open, and change
+    /// nothing else of it: the spec is the users' to write.
     fn keep_controllers_off_spec(&self, review: &Review<'_>) -> Result<(), Status> {
         let controller =
             !self.written_by_server && review.groups.iter().any(|group| group == GROUP_CONTROLLERS);
         let (true, Operation::Update) = (controller, review.operation) else { return Ok(()) };
         let (Some(object), Some(old)) = (review.object, review.old) else { return Ok(()) };
-        if without_lifecycle(object) == without_lifecycle(old) {
+        let open: Vec<&str> = fixed::open(&self.fixed, old).collect();
+        if without_lifecycle(object, &open) == without_lifecycle(old, &open) {
             return Ok(());
         }
         let message = format!(
@@ -186,16 +216,26 @@ impl KindRules {
     }
 }
 
-/// The object without what the API server or a finalizing controller may change.
-fn without_lifecycle(object: &Value) -> Value {
+/// The object without what the API server or a controller may change: `open` are fields that it may fill in.
+fn without_lifecycle(object: &Value, open: &[&str]) -> Value {
     let mut object = object.clone();
     for field in ["finalizers", "resourceVersion", "managedFields", "generation"] {
         object.remove_meta(field);
     }
     if let Some(map) = object.as_object_mut() {
         map.remove("status");
+        for field in open {
+            map.remove(*field);
+        }
     }
     object
+}
+
+fn remove_annotation(object: &mut Value, key: &str) {
+    let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    if let Some(annotations) = annotations {
+        annotations.remove(key);
+    }
 }
 
 fn add_finalizer(object: &mut Value, finalizer: &str) {

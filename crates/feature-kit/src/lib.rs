@@ -12,6 +12,7 @@ pub mod context;
 pub mod controller;
 pub mod downstream;
 pub mod feature;
+pub mod grants;
 pub mod kind;
 pub mod ownership;
 pub mod rbac;
@@ -20,6 +21,7 @@ pub mod runtime;
 pub mod seed;
 pub mod settings;
 pub mod table;
+pub mod unique;
 pub mod view;
 
 pub use access::{AccessResolver, Membership};

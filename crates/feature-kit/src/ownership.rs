@@ -1,9 +1,11 @@
-//! What is ours in a downstream cluster is owned by our one namespace there and goes with it.
+//! Whose an object is: in a downstream cluster all that the server made is owned by its one namespace there and
+//! goes with it; in the management API a namespace is that of the object whose uid it refers to.
 
-use api_management::keys;
+use api_management::{Cluster, Project, keys};
 use controller::{Attempt, ReconcileError};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::ObjectMeta;
 use kube::{Api, Client};
 
 /// A reference to our namespace in the cluster of `client`, for cluster-scoped objects and those of any
@@ -26,4 +28,32 @@ pub async fn our_namespace(client: &Client) -> Result<OwnerReference, ReconcileE
         controller: None,
         block_owner_deletion: None,
     })
+}
+
+/// Whether the object refers to the one of this uid as its owner. A name alone says nothing: an object can be
+/// deleted, and another one created under its name.
+pub fn is_owned_by(metadata: &ObjectMeta, uid: Option<&str>) -> bool {
+    let Some(uid) = uid.filter(|uid| !uid.is_empty()) else { return false };
+    metadata.owner_references.iter().flatten().any(|owner| owner.uid == uid)
+}
+
+/// Whether the namespace of the management API is that of the cluster, and is there to stay.
+pub fn is_namespace_of(namespace: &ObjectMeta, cluster: &Cluster) -> bool {
+    namespace.deletion_timestamp.is_none()
+        && is_owned_by(namespace, cluster.metadata.uid.as_deref())
+}
+
+/// Whether the namespace of the management API is that of this very project, and not of one that had its name
+/// before. Namespaces cannot refer to a namespaced owner, so annotations say it.
+pub fn is_namespace_of_project(namespace: &ObjectMeta, project: &Project) -> bool {
+    let of = &project.metadata;
+    let id = of.namespace.as_deref().zip(of.name.as_deref());
+    if id.is_none() || keys::project_of(namespace) != id {
+        return false;
+    }
+    match namespace.annotations.as_ref().and_then(|all| all.get(keys::PROJECT_UID)) {
+        Some(uid) => of.uid.as_ref() == Some(uid),
+        // An earlier version made it: for this project if the project was there already.
+        None => namespace.creation_timestamp >= of.creation_timestamp,
+    }
 }

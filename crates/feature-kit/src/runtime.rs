@@ -59,8 +59,8 @@ pub async fn allow_watching(client: &Client) -> Result<(), ReconcileError> {
     ensure::like(&Api::all(client.clone()), &binding).await.map(drop)
 }
 
-/// Puts the rights of all identities and the seeds of all features there. The kinds must be served.
-/// Idempotent. `client` may do everything.
+/// Puts the rights of all identities and the seeds of all features there: namespaces, then rights, then the rest,
+/// whose admission may use those rights. The kinds must be served. Idempotent. `client` may do everything.
 ///
 /// # Errors
 /// The first object that could not be put, by name.
@@ -75,7 +75,8 @@ pub async fn seed(features: &[Feature], client: &Client) -> Result<(), Reconcile
             ensure::like(&Api::all(client.clone()), &binding).await.map(drop)
         }));
     }
-    for seed in features.iter().flat_map(|feature| &feature.seeds) {
+    let seeds = || features.iter().flat_map(|feature| &feature.seeds);
+    for seed in seeds().filter(|seed| seed.is_namespace) {
         puts.push(Box::pin(async move { seed.put(client).await.map(drop) }));
     }
     put_all(puts).await?;
@@ -87,7 +88,14 @@ pub async fn seed(features: &[Feature], client: &Client) -> Result<(), Reconcile
             ensure::like(&Api::namespaced(client.clone(), &namespace), &binding).await.map(drop)
         }));
     }
-    put_all(inside).await
+    put_all(inside).await?;
+    let others = seeds().filter(|seed| !seed.is_namespace);
+    put_all(
+        others
+            .map(|seed| -> Put<'_> { Box::pin(async move { seed.put(client).await.map(drop) }) })
+            .collect(),
+    )
+    .await
 }
 
 /// Many at once, so that a store that commits in groups does so.

@@ -23,6 +23,8 @@ type Put = dyn Fn(Client) -> BoxFuture<'static, Result<bool, ReconcileError>> + 
 pub struct Seed {
     /// Kind and name, for messages.
     pub what: String,
+    /// A namespace, which must be there before rights in it and before other seeds.
+    pub(crate) is_namespace: bool,
     put: Arc<Put>,
 }
 
@@ -41,7 +43,7 @@ impl Seed {
                 }
             })
         };
-        Self { what, put: Arc::new(put) }
+        Self { what, is_namespace: K::kind(&()) == "Namespace", put: Arc::new(put) }
     }
 
     /// Anything else, put there by `put`, which must be idempotent and answers whether it changed
@@ -50,7 +52,7 @@ impl Seed {
         what: String,
         put: impl Fn(Client) -> BoxFuture<'static, Result<bool, ReconcileError>> + Send + Sync + 'static,
     ) -> Self {
-        Self { what, put: Arc::new(put) }
+        Self { what, is_namespace: false, put: Arc::new(put) }
     }
 
     /// Puts the object there. Idempotent. Answers whether anything changed.

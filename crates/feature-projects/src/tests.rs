@@ -68,7 +68,7 @@ async fn people_cannot_delete_the_system_project_but_its_clusters_removal_can() 
 #[test]
 fn the_namespace_of_a_project_says_whose_it_is() {
     let project = Key { namespace: "c-1".to_owned(), name: "p-1".to_owned() };
-    let made = namespace::desired(&project);
+    let made = namespace::desired(&project, "uid-1");
     assert_eq!(made.metadata.name.as_deref(), Some("p-1"));
     assert_eq!(namespace::project_of(&made.metadata), Some(project));
     assert_eq!(namespace::project_of(&Default::default()), None);

@@ -5,11 +5,13 @@
 //! | --- | --- |
 //! | [`auth_config`] | providers of identities, one type each, in one collection |
 //! | [`cloud_credential`] | keys of clouds, kept in Secrets |
+//! | [`grants`] | who gives global roles, and roles in projects |
 //! | [`preference`] | what people set for the interface: everybody their own |
 //! | [`rights`] | who may read what, and the namespaces that must be there |
 
 pub mod auth_config;
 pub mod cloud_credential;
+pub mod grants;
 pub mod preference;
 pub mod rights;
 
@@ -29,7 +31,14 @@ const PRINCIPAL: &str = "principal";
 pub fn feature() -> Feature {
     let mut feature = Feature::new("records").seed(rights::seeds()).seed(auth_config::seeds());
     for rules in kinds() {
+        let plural = rules.plural;
         feature = feature.kind_with(match rules.kind {
+            grants::GLOBAL_ROLE | grants::GLOBAL_ROLE_BINDING => {
+                rules.admit_with(Arc::new(grants::GlobalRules { plural }))
+            }
+            grants::PROJECT_ROLE_TEMPLATE_BINDING => {
+                rules.admit_with(Arc::new(grants::ProjectBindingRules { plural }))
+            }
             auth_config::KIND => rules.admit_with(Arc::new(auth_config::ProviderRules)),
             preference::KIND => rules.written_by_server(),
             _ => rules,

@@ -1,24 +1,29 @@
 //! Preferences: what people set for the interface. Everybody has their own, in the namespace that is
 //! named after them, and reaches no other.
 //!
+//! The namespace is the user's only when it refers to the user as its owner, so that a user never shares one
+//! with a project or a cluster of the same name, nor with an earlier user of the same id.
+//!
 //! The objects are reached with an identity of the server, because nobody has rights in such a
 //! namespace; so this type decides itself, and always takes the caller's own.
 
 use std::sync::Arc;
 
-use api_management::keys;
+use api_management::{User, keys};
+use feature_kit::ownership::is_owned_by;
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{ControllerIdentity, table};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Client;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, ObjectMeta,
-    PostParams,
+    Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch,
+    PatchParams, PostParams,
 };
+use kube::{Client, ResourceExt};
 use rest_view::store::DeleteOptions;
 use rest_view::{ApiError, Context, Descriptor, Key, ListScope, Store};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub const TYPE: &str = "preference";
 pub const KIND: &str = "Preference";
@@ -29,7 +34,11 @@ pub fn identity() -> ControllerIdentity {
     let verbs = ["get", "list", "create", "update", "delete"];
     ControllerIdentity::new(
         "preferences",
-        vec![ours(&[PLURAL], &verbs), rule("", &["namespaces"], &["get", "create"])],
+        vec![
+            ours(&[PLURAL], &verbs),
+            ours(&["users"], &["get"]),
+            rule("", &["namespaces"], &["get", "create", "patch"]),
+        ],
     )
 }
 
@@ -51,44 +60,113 @@ struct Preferences {
 }
 
 impl Preferences {
-    fn own(&self, context: &Context<'_>) -> Result<Api<DynamicObject>, ApiError> {
-        let user = context.caller.user_id.as_str();
-        // What is not a user of ours has no namespace of that name to call its own.
-        if user.is_empty() || user.contains(':') {
-            return Err(ApiError::permission_denied("only users have preferences"));
+    /// The caller's user, whose uid the namespace refers to; none when there is no such object.
+    async fn user(&self, context: &Context<'_>) -> Result<Option<User>, ApiError> {
+        let id = context.caller.user_id.as_str();
+        // Who comes with a certificate has a name that is no object's.
+        if id.is_empty() || id.contains([':', '/', '%']) {
+            return Err(only_users());
         }
-        Ok(Api::namespaced_with(self.client.clone(), user, &self.resource))
+        Ok(Api::<User>::all(self.client.clone()).get_opt(id).await?)
+    }
+
+    /// The preferences in the caller's own namespace; none while there is no such namespace.
+    async fn own(&self, context: &Context<'_>) -> Result<Option<Api<DynamicObject>>, ApiError> {
+        let Some(user) = self.user(context).await? else { return Ok(None) };
+        let found = self.find_namespace(&user).await?;
+        Ok(found.then(|| self.api(&user)))
+    }
+
+    /// As [`Self::own`], of one preference: without a namespace it does not exist.
+    async fn own_with(&self, context: &Context<'_>) -> Result<Api<DynamicObject>, ApiError> {
+        self.own(context).await?.ok_or_else(ApiError::no_such_id)
+    }
+
+    fn api(&self, user: &User) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &user.name_any(), &self.resource)
     }
 
     async fn make(&self, context: &Context<'_>, mut object: Value) -> Result<Value, ApiError> {
-        let api = self.own(context)?;
-        let user = context.caller.user_id.as_str();
-        object["metadata"]["namespace"] = user.into();
+        let user = self.user(context).await?.ok_or_else(only_users)?;
+        if !self.find_namespace(&user).await? {
+            self.make_namespace(&user).await?;
+        }
+        object["metadata"]["namespace"] = user.name_any().into();
         let object: DynamicObject =
             serde_json::from_value(object).map_err(ApiError::server_error)?;
-        match api.create(&PostParams::default(), &object).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => {
-                self.make_namespace(user).await?;
-                to_value(api.create(&PostParams::default(), &object).await?)
-            }
-            created => to_value(created?),
-        }
+        to_value(self.api(&user).create(&PostParams::default(), &object).await?)
     }
 
-    async fn make_namespace(&self, user: &str) -> Result<(), ApiError> {
+    /// Whether the user's namespace is there. One that an earlier version made for the user gets its owner.
+    ///
+    /// # Errors
+    /// The namespace of this name is somebody else's.
+    async fn find_namespace(&self, user: &User) -> Result<bool, ApiError> {
+        let (name, api) = (user.name_any(), Api::<Namespace>::all(self.client.clone()));
+        let Some(namespace) = api.get_metadata_opt(&name).await? else { return Ok(false) };
+        if is_owned_by(&namespace.metadata, user.metadata.uid.as_deref()) {
+            return Ok(true);
+        }
+        if !is_of_earlier_version(&namespace.metadata, user) {
+            let text = format!(
+                "namespace \"{name}\" of the management API is not that of user \"{name}\", so preferences \
+                 cannot be stored; an administrator has to delete it"
+            );
+            return Err(ApiError::new(409, "NameTaken", text));
+        }
+        let patch = json!({"metadata": {
+            "resourceVersion": namespace.metadata.resource_version,
+            "ownerReferences": [owner_reference(user)],
+        }});
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        Ok(true)
+    }
+
+    async fn make_namespace(&self, user: &User) -> Result<(), ApiError> {
         let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
         let metadata = ObjectMeta {
-            name: Some(user.to_owned()),
+            name: user.metadata.name.clone(),
             annotations: Some(annotations.into()),
+            owner_references: Some(vec![owner_reference(user)]),
             ..ObjectMeta::default()
         };
         let namespace = Namespace { metadata, ..Namespace::default() };
         let api: Api<Namespace> = Api::all(self.client.clone());
         match api.create(&PostParams::default(), &namespace).await {
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            // Another request of the same user was faster, or somebody else's object has the name.
+            Err(kube::Error::Api(status)) if status.code == 409 => {
+                self.find_namespace(user).await.map(drop)
+            }
             made => Ok(made.map(drop)?),
         }
     }
+}
+
+fn only_users() -> ApiError {
+    ApiError::permission_denied("only users have preferences")
+}
+
+/// A reference by which the namespace goes when the user goes.
+fn owner_reference(user: &User) -> OwnerReference {
+    OwnerReference {
+        api_version: api_management::API_VERSION.to_owned(),
+        kind: "User".to_owned(),
+        name: user.name_any(),
+        uid: user.uid().unwrap_or_default(),
+        controller: None,
+        block_owner_deletion: None,
+    }
+}
+
+/// Earlier versions did not say whose such a namespace is. It is the user's when it was made for no project and
+/// no other object, and not before the user.
+fn is_of_earlier_version(namespace: &ObjectMeta, user: &User) -> bool {
+    let annotations = namespace.annotations.as_ref();
+    let is_system = annotations
+        .is_some_and(|all| all.get(keys::SYSTEM_NAMESPACE).is_some_and(|value| value == "true"));
+    let is_unowned = namespace.owner_references.iter().flatten().next().is_none()
+        && keys::project_of(namespace).is_none();
+    is_system && is_unowned && namespace.creation_timestamp >= user.metadata.creation_timestamp
 }
 
 fn to_value(object: DynamicObject) -> Result<Value, ApiError> {
@@ -102,7 +180,8 @@ impl Store for Preferences {
         _: &'a ListScope,
     ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
         Box::pin(async move {
-            let list = self.own(context)?.list(&ListParams::default()).await?;
+            let Some(api) = self.own(context).await? else { return Ok(Vec::new()) };
+            let list = api.list(&ListParams::default()).await?;
             list.items.into_iter().map(to_value).collect()
         })
     }
@@ -111,7 +190,7 @@ impl Store for Preferences {
         context: &'a Context<'a>,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        Box::pin(async move { to_value(self.own(context)?.get(&key.name).await?) })
+        Box::pin(async move { to_value(self.own_with(context).await?.get(&key.name).await?) })
     }
     fn create<'a>(
         &'a self,
@@ -129,7 +208,7 @@ impl Store for Preferences {
         Box::pin(async move {
             let object: DynamicObject =
                 serde_json::from_value(object).map_err(ApiError::server_error)?;
-            let api = self.own(context)?;
+            let api = self.own_with(context).await?;
             to_value(api.replace(&key.name, &PostParams::default(), &object).await?)
         })
     }
@@ -140,7 +219,7 @@ impl Store for Preferences {
         _: &'a DeleteOptions,
     ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
         Box::pin(async move {
-            let api = self.own(context)?;
+            let api = self.own_with(context).await?;
             match api.delete(&key.name, &DeleteParams::default()).await {
                 Ok(_) => Ok(None),
                 Err(error) => Err(error.into()),

@@ -20,7 +20,7 @@ pub struct Told {
 pub fn features(context: &ManagementContext, told: &Told) -> Vec<Feature> {
     vec![
         feature_settings::feature(&told.settings),
-        feature_identity::feature(&told.directory),
+        feature_identity::feature(context, &told.directory),
         feature_access::feature(context, &told.graph),
         feature_clusters::feature(context, &told.connections),
         feature_projects::feature(context),

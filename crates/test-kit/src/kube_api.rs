@@ -30,6 +30,8 @@ pub enum Profile {
 pub struct KubeApi {
     pub server: ApiServer,
     pub registry: Arc<Registry>,
+    /// What its RBAC objects allow.
+    pub authorizer: Arc<dyn Authorizer>,
     _follower: RbacFollower,
     _definitions: DefinitionController,
     _controllers: JoinSet<()>,
@@ -89,13 +91,14 @@ impl KubeApi {
         let server = ApiServer::new(apiserver::server::Parts {
             registry: registry.clone(),
             authenticator: Arc::new(Nobody),
-            authorizer,
+            authorizer: authorizer.clone(),
             git_version: "v1.36.3".to_owned(),
         });
         server.set_ready(true);
         Arc::new(Self {
             server,
             registry,
+            authorizer,
             _follower: follower,
             _definitions: definitions,
             _controllers: tasks,

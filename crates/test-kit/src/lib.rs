@@ -19,14 +19,26 @@ pub use world::{Agents, World};
 /// Longest wait for a state that must come; everything here is in one process.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Asks until `look` answers `Ok`, and gives that. Panics with the last `Err` when it never does.
-pub async fn eventually<T, E: Debug>(what: &str, mut look: impl AsyncFnMut() -> Result<T, E>) -> T {
+/// Looks until `look` returns `Ok`, and returns that. Panics with the last `Err` when it never does.
+pub async fn eventually<T, E: Debug>(what: &str, look: impl AsyncFnMut() -> Result<T, E>) -> T {
+    let found = reached(Duration::from_millis(10), PATIENCE, look).await;
+    found.unwrap_or_else(|last| panic!("{what} never came; last: {last:#?}"))
+}
+
+/// As [`eventually`], for who has more to say than the last `Err`: looks every `interval`, for `time_max`.
+///
+/// # Errors
+/// The last one, when the time is over.
+pub async fn reached<T, E>(
+    interval: Duration,
+    time_max: Duration,
+    mut look: impl AsyncFnMut() -> Result<T, E>,
+) -> Result<T, E> {
     let began = Instant::now();
     loop {
         match look().await {
-            Ok(value) => return value,
-            Err(last) if began.elapsed() > PATIENCE => panic!("{what} never came; last: {last:#?}"),
-            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            Err(_) if began.elapsed() <= time_max => tokio::time::sleep(interval).await,
+            ended => return ended,
         }
     }
 }

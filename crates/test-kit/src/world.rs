@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use api_management::{Cluster, ClusterRegistrationToken};
+use apiserver::admission::Plugin;
 use controller::ManagementScope;
 use feature_access::RoleGraph;
 use feature_clusters::{AgentRegistrar, Connections, DownstreamClients};
@@ -63,6 +64,14 @@ impl World {
 
     /// A server process that comes up over this management API.
     pub async fn over(api: Arc<KubeApi>) -> Self {
+        Self::with_admission(api, |rules| Arc::new(rules)).await
+    }
+
+    /// As [`Self::over`], with other admission rules than the features' own: tests of tests put mistakes there.
+    pub async fn with_admission(
+        api: Arc<KubeApi>,
+        admission: impl FnOnce(FeatureRules) -> Arc<dyn Plugin>,
+    ) -> Self {
         let stop = CancellationToken::new();
         let reflectors = feature_kit::rbac::reflector_identity();
         let scope = ManagementScope::new(api.controller(&reflectors), stop.clone());
@@ -80,7 +89,7 @@ impl World {
         };
         let features = vec![
             feature_settings::feature(&settings),
-            feature_identity::feature(&directory),
+            feature_identity::feature(&context, &directory),
             feature_access::feature(&context, &graph),
             feature_clusters::feature(&context, &connections),
             feature_projects::feature(&context),
@@ -89,7 +98,7 @@ impl World {
             feature_records::feature(),
         ];
         let registrar = AgentRegistrar::new(&context, connections.clone());
-        api.registry.set_plugins(vec![Arc::new(FeatureRules::new(&features))]);
+        api.registry.set_plugins(vec![admission(FeatureRules::new(&features))]);
         define(&api.admin(), &features).await;
         runtime::seed(&features, &api.admin()).await.unwrap();
         let features = Arc::new(features);

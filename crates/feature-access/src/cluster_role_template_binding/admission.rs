@@ -1,22 +1,18 @@
-//! A binding names an existing, unlocked role template for clusters, and gives nothing that its maker
-//! does not have.
+//! A binding names an existing, unlocked role template for clusters, and gives nothing that its writer
+//! does not have. What it says does not change (`api_management::bindings`).
 
 use std::sync::Arc;
 
 use api_management::RoleTemplate;
 use api_management::role_template::{CLUSTER_OWNER, CONTEXT_CLUSTER};
 use api_meta::status::{Cause, Status};
-use feature_kit::access::{GROUP_GLOBAL_ADMIN, cluster_group};
-use feature_kit::controller::GROUP_CONTROLLERS;
-use feature_kit::{Admit, Operation, Review};
+use feature_kit::access::cluster_group;
+use feature_kit::{Admit, Review, grants};
 use futures::future::BoxFuture;
 use kube::Api;
 use serde_json::Value;
 
 use crate::graph::RoleGraph;
-
-/// Passes all authorization.
-const GROUP_MASTERS: &str = "system:masters";
 
 /// See the module.
 pub struct BindingRules {
@@ -43,10 +39,13 @@ impl BindingRules {
 
     async fn check(&self, review: &Review<'_>) -> Result<(), Status> {
         let Some(object) = review.object else { return Ok(()) };
-        let role = object["roleTemplateName"].as_str().unwrap_or_default();
-        let before = review.old.and_then(|old| old["roleTemplateName"].as_str());
-        if review.operation == Operation::Delete || before == Some(role) {
+        if !grants::changes_grant(review, &[]) {
             return Ok(());
+        }
+        let role = object["roleTemplateName"].as_str().unwrap_or_default();
+        if review.old.is_some() {
+            // The role was checked when it was given, and may have been locked since.
+            return self.may_give(review, role);
         }
         let invalid = |detail: &str| {
             let cause = Cause::invalid("roleTemplateName", &Value::from(role), detail);
@@ -67,12 +66,11 @@ impl BindingRules {
 
     /// Who has a role, or owns the cluster, may give it.
     fn may_give(&self, review: &Review<'_>, role: &str) -> Result<(), Status> {
-        let above = [GROUP_GLOBAL_ADMIN, GROUP_MASTERS, GROUP_CONTROLLERS];
         let cluster = review.namespace;
         let enough = [cluster_group(cluster, CLUSTER_OWNER), cluster_group(cluster, role)];
-        let allowed = review.groups.iter().any(|group| {
-            above.contains(&group.as_str()) || enough.iter().any(|enough| enough == group)
-        });
+        let allowed = grants::is_administrator(review.groups)
+            || grants::is_controller(review.groups)
+            || review.groups.iter().any(|group| enough.contains(group));
         if allowed {
             return Ok(());
         }

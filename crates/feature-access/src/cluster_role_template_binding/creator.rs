@@ -8,9 +8,10 @@ use std::sync::Arc;
 use api_management::role_template::CLUSTER_OWNER;
 use api_management::{Cluster, ClusterRoleTemplateBinding, condition, keys};
 use controller::{
-    ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
-    Runner, StatusPatch, Target, Whole, ensure,
+    Attempt, ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError,
+    Reflector, Runner, StatusPatch, Target, Whole, ensure,
 };
+use feature_kit::ownership::is_namespace_of;
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -84,9 +85,20 @@ impl Creator {
         if done || cluster.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::Done);
         }
+        // Read anew: the watch may not have brought yet that this was done, and the binding may have been taken away
+        // since.
+        let clusters: Api<Cluster> = Api::all(self.client.clone());
+        let read = clusters.get_opt(&key.name).await;
+        let now = read.attempt(|| format!("read cluster \"{key}\""))?;
+        let is_same = now.as_ref().is_some_and(|now| now.uid() == cluster.uid());
+        let done = now
+            .is_none_or(|now| condition::is_true(&now.status.conditions, MADE_OWNER.condition()));
+        if done || !is_same {
+            return Ok(Outcome::Done);
+        }
         if let Some(binding) = desired(&cluster) {
             let namespace = self.namespaces.named(&key.name);
-            if namespace.is_none_or(|namespace| namespace.deletion_timestamp.is_some()) {
+            if !namespace.is_some_and(|namespace| is_namespace_of(&namespace, &cluster)) {
                 return Ok(Outcome::WaitingFor(format!("namespace \"{key}\"")));
             }
             let api = Api::namespaced(self.client.clone(), &key.name);

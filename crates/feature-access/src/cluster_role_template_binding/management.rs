@@ -2,7 +2,8 @@
 //! management API.
 //!
 //! For each (cluster, role in use): a ClusterRole on the one cluster object and a Role in its
-//! namespace, both bound to the role's group. Their number does not depend on the number of people.
+//! namespace, both bound to the role's group. Their number does not depend on the number of users. Those that
+//! earlier versions named otherwise have our label and are deleted.
 //! Watches bindings (to their cluster), role templates (to all clusters that use them) and clusters.
 //! Owns no condition.
 
@@ -15,6 +16,7 @@ use controller::{
     Attempt, Key, Metadata, Outcome, Reconcile, ReconcileError, Reflector, Runner, Whole,
 };
 use feature_kit::access::cluster_group;
+use feature_kit::ownership::is_namespace_of;
 use feature_kit::rbac::{ours, role_ref, rule, subject, to_kube};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -119,9 +121,11 @@ fn add_role(objects: &mut Objects, cluster: &Cluster, role: &str, template: &Rol
         ..ObjectMeta::default()
     };
     let members = Some(vec![subject("Group", &cluster_group(&id, role))]);
-    let verbs: &[&str] = if rules::is_owner(template) { &["*"] } else { &["get", "list", "watch"] };
+    let verbs: &[&str] =
+        if rules::is_owner(template, &id) { &["*"] } else { &["get", "list", "watch"] };
     let on_cluster = PolicyRule { resource_names: vec![id.clone()], ..ours(&["clusters"], verbs) };
-    let wide = format!("{id}-{role}");
+    // Neither part has a colon, so that no other cluster and role have this name.
+    let wide = cluster_group(&id, role);
     objects.cluster_roles.push(ClusterRole {
         metadata: metadata(wide.clone(), None),
         rules: Some(vec![to_kube(&on_cluster)]),
@@ -154,7 +158,7 @@ impl Membership {
             return Ok(Outcome::Done);
         }
         let namespace = self.namespaces.named(&key.name);
-        if namespace.is_none_or(|namespace| namespace.deletion_timestamp.is_some()) {
+        if !namespace.is_some_and(|namespace| is_namespace_of(&namespace, &cluster)) {
             return Ok(Outcome::WaitingFor(format!("namespace \"{key}\"")));
         }
         let bindings = self.bindings.in_namespace(&key.name);

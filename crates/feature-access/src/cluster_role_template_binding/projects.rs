@@ -15,6 +15,7 @@ use controller::{
     Whole, ensure,
 };
 use feature_kit::access::cluster_group;
+use feature_kit::ownership::is_namespace_of_project;
 use feature_kit::rbac::{role_ref, rule, subject, to_kube};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -143,8 +144,7 @@ impl ProjectMembership {
     async fn keep(&self, key: &Key) -> Result<Outcome, ReconcileError> {
         let Some(project) = self.projects.get(key) else { return Ok(Outcome::Done) };
         let namespace = self.namespaces.named(&key.name).filter(|namespace| {
-            let own = (key.namespace.as_str(), key.name.as_str());
-            namespace.deletion_timestamp.is_none() && keys::project_of(namespace) == Some(own)
+            namespace.deletion_timestamp.is_none() && is_namespace_of_project(namespace, &project)
         });
         if project.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::Done);

@@ -1,15 +1,22 @@
-//! A role template that is in use, or shipped by us, cannot be deleted; inheritance has no loops.
+//! A role template that is in use, or built in, cannot be deleted; inheritance has no loops; what a role
+//! template gives only administrators change.
+//!
+//! Its rules hold in every cluster in which somebody has the role, and nobody but an administrator has rights in
+//! all of them: whoever else could change it would give what they do not have, to themselves first.
 
 use std::sync::Arc;
 
 use api_meta::status::{Cause, Status};
-use feature_kit::{Admit, Operation, Review};
+use feature_kit::{Admit, Operation, Review, grants};
 use futures::future::BoxFuture;
 
 use crate::graph::RoleGraph;
 
 /// Users named in a refusal; the rest is counted.
 const NAMED_MAX: usize = 3;
+
+/// Fields that only describe a role template.
+const DESCRIPTIVE: [&str; 2] = ["displayName", "description"];
 
 /// See the module.
 pub struct TemplateRules {
@@ -24,7 +31,10 @@ impl TemplateRules {
     fn check(&self, review: &Review<'_>) -> Result<(), Status> {
         match review.operation {
             Operation::Delete => self.check_delete(review),
-            Operation::Create | Operation::Update => self.check_inheritance(review),
+            Operation::Create | Operation::Update => {
+                check_escalation(review)?;
+                self.check_inheritance(review)
+            }
         }
     }
 
@@ -69,6 +79,18 @@ impl TemplateRules {
         }
         Ok(())
     }
+}
+
+fn check_escalation(review: &Review<'_>) -> Result<(), Status> {
+    if !grants::changes_grant(review, &DESCRIPTIVE) || grants::is_administrator(review.groups) {
+        return Ok(());
+    }
+    let message = format!(
+        "user \"{}\" is no administrator; only administrators change what a role template gives, \
+         since it holds in every cluster: ask one of them",
+        review.user
+    );
+    Err(Status::forbidden(api_management::GROUP, "roletemplates", review.name, &message))
 }
 
 impl Admit for TemplateRules {

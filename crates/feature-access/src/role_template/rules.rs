@@ -87,11 +87,13 @@ pub fn project_plane(template: &RoleTemplate) -> Vec<PolicyRule> {
     rules
 }
 
-/// Whether the template makes an owner of the cluster: it says `own`, or it allows everything.
-pub fn is_owner(template: &RoleTemplate) -> bool {
+/// Whether the template makes an owner of the cluster object of this id: a rule says `own`, or allows every verb,
+/// and holds for this object. A rule with `resourceNames` holds for those alone.
+pub fn is_owner(template: &RoleTemplate, cluster: &str) -> bool {
     template.rules.iter().any(|rule| {
         let clusters = contains(&rule.resources, "clusters") || contains(&rule.resources, "*");
         let group = contains(&rule.api_groups, GROUP) || contains(&rule.api_groups, "*");
-        clusters && group && (contains(&rule.verbs, "own") || contains(&rule.verbs, "*"))
+        let named = rule.resource_names.is_empty() || contains(&rule.resource_names, cluster);
+        clusters && group && named && (contains(&rule.verbs, "own") || contains(&rule.verbs, "*"))
     })
 }

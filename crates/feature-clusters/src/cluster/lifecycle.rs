@@ -2,7 +2,8 @@
 //! `status.appliedSpec` is the spec that was acted on.
 //!
 //! Owns Pending, Provisioned, BackingNamespaceCreated and Updated. Watches clusters (own key) and
-//! namespaces (a namespace maps to the cluster of the same name).
+//! namespaces (a namespace maps to the cluster of the same name). A namespace that does not refer to the cluster
+//! as its owner is somebody else's: it is left alone, and the cluster waits for another one.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use controller::{
     ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
     Runner, StatusPatch, Target, Whole, ensure,
 };
+use feature_kit::ownership::is_namespace_of;
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -99,6 +101,15 @@ fn namespace(cluster: &Cluster) -> Namespace {
     Namespace { metadata, ..Namespace::default() }
 }
 
+/// What to say of a cluster whose namespace is not its own.
+fn name_taken(name: &str) -> ConditionState {
+    let text = format!(
+        "namespace \"{name}\" was there before the cluster and is not the cluster's; delete the namespace if \
+         nothing in it is needed, or delete the cluster and create it under another name"
+    );
+    ConditionState::no("NameTaken", text)
+}
+
 /// The token that a cluster is born with.
 fn first_token(cluster: &Cluster) -> ClusterRegistrationToken {
     let name = cluster.metadata.name.clone().unwrap_or_default();
@@ -123,9 +134,20 @@ impl Lifecycle {
                 patch.write(&self.client, &self.target(key)).await?;
                 return Ok(Outcome::WaitingFor("the end of the old namespace".to_owned()));
             }
+            Some(namespace) if !is_namespace_of(&namespace, &cluster) => {
+                let patch = StatusPatch::new().condition(NAMESPACE, name_taken(&key.name));
+                patch.write(&self.client, &self.target(key)).await?;
+                return Ok(Outcome::WaitingFor(
+                    "another namespace of the cluster's name".to_owned(),
+                ));
+            }
             Some(_) => {}
             None => {
-                ensure::created(&Api::all(self.client.clone()), &namespace(&cluster)).await?;
+                let api = Api::all(self.client.clone());
+                if !ensure::created(&api, &namespace(&cluster)).await? {
+                    // Whose it is the watch is about to say.
+                    return Ok(Outcome::WaitingFor("what the namespace is".to_owned()));
+                }
             }
         }
         let new = cluster.status.applied_spec.is_none();

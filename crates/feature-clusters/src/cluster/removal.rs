@@ -30,6 +30,7 @@ use controller::{
     Attempt, ConditionState, Key, Limits, Outcome, OwnedCondition, Reconcile, ReconcileError,
     Reflector, Runner, StatusPatch, Target, Whole, finalizer,
 };
+use feature_kit::ownership::is_owned_by;
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{ClusterConnections, ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -158,7 +159,7 @@ impl Removal {
             return Ok(wait);
         }
         self.connections.cut(&key.name);
-        if !self.clean_management(key, patience).await? {
+        if !self.clean_management(&cluster, patience).await? {
             self.tell(key, "Cleanup", "removing the cluster's namespace").await?;
             return Ok(Outcome::RequeueAfter(LOOK_INTERVAL));
         }
@@ -231,13 +232,19 @@ impl Removal {
     /// for any more.
     async fn clean_management(
         &self,
-        key: &Key,
+        cluster: &Cluster,
         patience: Patience,
     ) -> Result<bool, ReconcileError> {
+        let key = &Key::cluster_scoped(&cluster.name_any());
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         self.delete_bound_tokens(&key.name).await?;
         let attempt = || format!("read namespace \"{}\"", key.name);
-        if namespaces.get_opt(&key.name).await.attempt(attempt)?.is_none() {
+        let namespace = namespaces.get_opt(&key.name).await.attempt(attempt)?;
+        // A namespace that is not the cluster's stays, with all that is in it.
+        let own = |namespace: &Namespace| {
+            is_owned_by(&namespace.metadata, cluster.metadata.uid.as_deref())
+        };
+        if !namespace.as_ref().is_some_and(own) {
             return Ok(true);
         }
         self.delete_all::<Node>(&key.name).await?;

@@ -1,55 +1,51 @@
 //! Login names are unique, and nobody deletes or disables themselves.
+//!
+//! That a login name is free says its claim in the storage ([`feature_kit::unique`]); a watch may not have brought
+//! yet who has just got it.
 
-use std::sync::Arc;
-
-use api_meta::status::{Cause, Status};
+use api_management::User;
+use api_meta::status::Status;
+use feature_kit::unique::{Claims, UniqueName};
 use feature_kit::{Admit, Operation, Review};
 use futures::future::BoxFuture;
-use kube::ResourceExt;
-use serde_json::Value;
 
-use crate::directory::Directory;
+/// No two users log in with the same name.
+pub const LOGIN_NAME: UniqueName<User> = UniqueName {
+    what: "login-name",
+    controller: "login-names",
+    field: "username",
+    name_of: |user| &user.username,
+};
 
 /// See the module.
 pub struct UserRules {
-    directory: Arc<Directory>,
+    login_names: Claims<User>,
 }
 
 impl UserRules {
-    pub fn new(directory: Arc<Directory>) -> Self {
-        Self { directory }
+    /// `login_names` acts as the identity of [`LOGIN_NAME`].
+    pub fn new(login_names: Claims<User>) -> Self {
+        Self { login_names }
     }
 
-    fn check(&self, review: &Review<'_>) -> Result<(), Status> {
+    async fn check(&self, review: &Review<'_>) -> Result<(), Status> {
         let own = review.user == review.name;
         let refused = |message: &str| {
             Err(Status::forbidden(api_management::GROUP, "users", review.name, message))
         };
-        let Some(object) = review.object else {
-            return if own { refused("you cannot delete yourself") } else { Ok(()) };
-        };
-        if own && review.operation == Operation::Update && object["enabled"] == false {
+        if own && review.operation == Operation::Delete {
+            return refused("you cannot delete yourself");
+        }
+        let disables = review.object.is_some_and(|object| object["enabled"] == false);
+        if own && review.operation == Operation::Update && disables {
             return refused("you cannot disable yourself");
         }
-        let username = object["username"].as_str().unwrap_or_default();
-        if username.is_empty() {
-            return Ok(());
-        }
-        let holder = self.directory.user_by_username(username);
-        match holder.map(|user| user.name_any()).filter(|id| id != review.name) {
-            None => Ok(()),
-            Some(id) => {
-                let mut cause = Cause::duplicate("username", &Value::from(username));
-                cause.message.push_str(&format!(": user \"{id}\" has this name"));
-                let group = api_management::GROUP;
-                Err(Status::invalid(group, "User", review.name, vec![cause]))
-            }
-        }
+        self.login_names.admit(review).await
     }
 }
 
 impl Admit for UserRules {
     fn admit<'a>(&'a self, review: &'a Review<'a>) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(async move { self.check(review) })
+        Box::pin(self.check(review))
     }
 }

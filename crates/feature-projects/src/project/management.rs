@@ -11,6 +11,7 @@ use controller::{
     ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
     Runner, StatusPatch, Target, Whole, ensure,
 };
+use feature_kit::ownership::is_namespace_of;
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -106,7 +107,7 @@ impl InitialProjects {
             return Ok(Outcome::Done);
         }
         let namespace = self.namespaces.named(&key.name);
-        if namespace.is_none_or(|namespace| namespace.deletion_timestamp.is_some()) {
+        if !namespace.is_some_and(|namespace| is_namespace_of(&namespace, &cluster)) {
             return Ok(Outcome::WaitingFor(format!("namespace \"{key}\"")));
         }
         let api: Api<Project> = Api::namespaced(self.client.clone(), &key.name);

@@ -2,15 +2,17 @@
 //! the project lies, and the namespace goes when the project has gone.
 //!
 //! Owns the project's condition BackingNamespaceCreated. Watches projects (own key) and namespaces (one
-//! says in an annotation which project's it is).
+//! says in annotations which project's it is, and a namespace that does not is left alone).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_management::{Project, keys};
 use controller::{
     ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
     Runner, StatusPatch, Target, Whole, ensure,
 };
+use feature_kit::ownership::is_namespace_of_project;
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -19,6 +21,9 @@ use kube::api::ObjectMeta;
 use kube::{Api, Client};
 
 const NAMESPACE: OwnedCondition = OwnedCondition::of("Project", "BackingNamespaceCreated");
+
+/// Until a namespace that somebody else has just created is seen.
+const TAKEN_RETRY: Duration = Duration::from_millis(200);
 
 pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new(
@@ -60,10 +65,14 @@ pub(crate) fn project_of(namespace: &ObjectMeta) -> Option<Key> {
     Some(Key::namespaced(cluster, project))
 }
 
-/// The namespace of a project.
-pub(crate) fn desired(project: &Key) -> Namespace {
+/// The namespace of a project of this uid.
+pub(crate) fn desired(project: &Key, uid: &str) -> Namespace {
     let id = format!("{}:{}", project.namespace, project.name);
-    let annotations = [(keys::SYSTEM_NAMESPACE, "true"), (keys::PROJECT_OF_NAMESPACE, &id)];
+    let annotations = [
+        (keys::SYSTEM_NAMESPACE, "true"),
+        (keys::PROJECT_OF_NAMESPACE, &id),
+        (keys::PROJECT_UID, uid),
+    ];
     let annotations = annotations.map(|(key, value)| (key.to_owned(), value.to_owned()));
     let metadata = ObjectMeta {
         name: Some(project.name.clone()),
@@ -71,6 +80,19 @@ pub(crate) fn desired(project: &Key) -> Namespace {
         ..ObjectMeta::default()
     };
     Namespace { metadata, ..Namespace::default() }
+}
+
+/// What to say of a project whose namespace is not its own.
+fn name_taken(name: &str, other: Option<Key>) -> ConditionState {
+    let holder = other.map_or_else(
+        || "was there before the project".to_owned(),
+        |other| format!("is that of project \"{other}\""),
+    );
+    let text = format!(
+        "namespace \"{name}\" {holder} and is not this project's; delete the project and create it anew, \
+         under a generated name"
+    );
+    ConditionState::no("NameTaken", text)
 }
 
 impl Backing {
@@ -89,19 +111,23 @@ impl Backing {
         }
         let state = match namespace {
             None => {
-                ensure::created(&api, &desired(key)).await?;
+                let uid = project.metadata.uid.clone().unwrap_or_default();
+                if !ensure::created(&api, &desired(key, &uid)).await? {
+                    return Ok(Outcome::RequeueAfter(TAKEN_RETRY));
+                }
                 ConditionState::yes()
             }
-            Some(found) if found.deletion_timestamp.is_some() => {
-                ConditionState::no("Terminating", "the namespace of the project's name is going")
+            Some(found) if found.deletion_timestamp.is_some() => ConditionState::no(
+                "Terminating",
+                "the namespace of the project's name is being deleted",
+            ),
+            Some(found) if is_namespace_of_project(&found, &project) => ConditionState::yes(),
+            Some(_) if own => {
+                ensure::absent(&api, &key.name).await?;
+                let text = "the namespace of an earlier project of this name is being deleted";
+                ConditionState::no("Terminating", text)
             }
-            Some(found) => match project_of(&found).filter(|other| other != key) {
-                Some(other) => ConditionState::no(
-                    "NameTaken",
-                    format!("the namespace of the project's name belongs to project \"{other}\""),
-                ),
-                None => ConditionState::yes(),
-            },
+            Some(found) => name_taken(&key.name, project_of(&found)),
         };
         let target = Target::of::<Project>(&key.namespace, &key.name);
         StatusPatch::new().condition(NAMESPACE, state).write(&self.client, &target).await?;

@@ -4,7 +4,7 @@ use api_management::table::Table;
 use api_management::{kept, keys, types};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use test_kit::eventually;
 
@@ -238,6 +238,34 @@ async fn everybody_has_their_own_preferences() {
     assert_eq!(list["data"][0]["value"], "light");
     let (status, _) = rest.ask(bob, "DELETE", "/v3/preferences/theme", &Value::Null).await;
     assert!([200, 204].contains(&status));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_the_namespace_of_a_users_name_does_not_get_their_preferences() {
+    let rest = Rest::start().await;
+    let bob = Asker::User("u-bob");
+    let namespaces: Api<Namespace> = Api::all(rest.world.admin());
+    let of_project = json!({"metadata": {"name": "u-bob", "annotations": {
+        "management.cattle.io/system-namespace": "true", "drover.io/project": "c-one:u-bob"}}});
+    let of_project: Namespace = serde_json::from_value(of_project).unwrap();
+    namespaces.create(&PostParams::default(), &of_project).await.unwrap();
+    let theme = json!({"name": "theme", "value": "dark"});
+    let (status, answer) = rest.ask(bob, "POST", "/v3/preferences", &theme).await;
+    assert_eq!((status, &answer["code"]), (409, &json!("NameTaken")), "{answer}");
+    assert_eq!(rest.get(bob, "/v3/preferences").await.0, 409);
+    namespaces.delete("u-bob", &DeleteParams::default()).await.unwrap();
+    // One that an earlier version made becomes the user's own.
+    let unowned = json!({"metadata": {"name": "u-bob", "annotations": {
+        "management.cattle.io/system-namespace": "true"}}});
+    let unowned: Namespace = serde_json::from_value(unowned).unwrap();
+    eventually("the end of the namespace", async || {
+        namespaces.create(&PostParams::default(), &unowned).await.map(drop)
+    })
+    .await;
+    let (status, answer) = rest.ask(bob, "POST", "/v3/preferences", &theme).await;
+    assert_eq!(status, 201, "{answer}");
+    let own = namespaces.get("u-bob").await.unwrap();
+    assert_eq!(own.metadata.owner_references.unwrap()[0].kind, "User");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,18 @@
 //! `/v3` of a whole management plane, asked as somebody.
 
+use api_management::User;
 use bytes::Bytes;
 use feature_kit::Clients;
 use feature_kit::access::GROUP_PEOPLE;
 use http::Request;
-use kube::Client;
+use kube::api::PostParams;
+use kube::{Api, Client};
 use rest_view::{Caller, RestView};
 use serde_json::Value;
 use test_kit::World;
+
+/// Those who are there from the start.
+const USERS: [&str; 3] = ["u-admin", "u-bob", "u-eve"];
 
 pub struct Rest {
     pub world: World,
@@ -26,6 +31,12 @@ impl Rest {
     pub async fn start() -> Self {
         let world = World::start().await;
         let view = feature_kit::view::rest_view(&world.features, &world.context);
+        for id in USERS {
+            let mut user = User::default();
+            user.metadata.name = Some(id.to_owned());
+            let users: Api<User> = Api::all(world.admin());
+            users.create(&PostParams::default(), &user).await.unwrap();
+        }
         Self { world, view }
     }
 

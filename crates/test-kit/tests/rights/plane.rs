@@ -1,0 +1,238 @@
+//! The product: a whole management plane, its answers to writes, and what it allows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use apiserver::UserInfo;
+use apiserver::attributes::{Attributes, Decision};
+use feature_kit::access::GROUP_PEOPLE;
+use feature_kit::{AccessResolver, Clients, Membership};
+use kube::Client;
+use serde_json::{Value, json};
+use test_kit::{KubeApi, Profile, World, reached};
+
+use super::planted::{Bug, Planted};
+use super::reference::{Actor, Ask, OWNER, Reference, Resource};
+
+/// Longest wait for the product to come to what the reference says.
+const SETTLE_TIME_MAX: Duration = Duration::from_secs(20);
+const LOOK_INTERVAL: Duration = Duration::from_millis(4);
+
+pub const USERS: [&str; 5] = ["u-a", "u-b", "u-c", "u-d", "u-e"];
+/// Writes role templates and global roles, by RBAC of the management API.
+pub const ROLE_MANAGER: &str = "u-d";
+/// Is in [`OUTSIDE_GROUP`].
+pub const OUTSIDER: &str = "u-e";
+pub const OUTSIDE_GROUP: &str = "github_team://1";
+/// Names whose joining with those of roles by a dash is ambiguous.
+pub const CLUSTERS: [&str; 3] = ["c-alpha", "prod2", "prod2-eu"];
+/// Bindings have these names, again and again.
+pub const SLOTS: [&str; 5] = ["b0", "b1", "b2", "b3", "b4"];
+
+pub struct Plane {
+    pub world: World,
+}
+
+/// What is looked at for each user and cluster.
+fn asks(cluster: &str) -> Vec<Ask<'_>> {
+    let ask = |verb, resource, name| Ask { verb, resource, cluster, name };
+    vec![
+        ask("get", Resource::Cluster, cluster),
+        ask("patch", Resource::Cluster, cluster),
+        ask("delete", Resource::Cluster, cluster),
+        ask("create", Resource::Binding, ""),
+        ask("patch", Resource::Binding, "b1"),
+        ask("delete", Resource::Binding, "b2"),
+        ask("list", Resource::Node, ""),
+        ask("create", Resource::Project, ""),
+    ]
+}
+
+impl Plane {
+    pub async fn start(bug: Option<Bug>) -> Self {
+        let api = KubeApi::start(Profile::Management).await;
+        let world = match bug {
+            None => World::over(api).await,
+            Some(bug) => {
+                World::with_admission(api, |rules| Arc::new(Planted::new(rules, bug))).await
+            }
+        };
+        let plane = Self { world };
+        plane.allow_role_manager().await;
+        plane
+    }
+
+    async fn allow_role_manager(&self) {
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "role-manager"},
+            "rules": [{"apiGroups": [api_management::GROUP], "verbs": ["*"],
+                "resources": ["roletemplates", "globalroles", "globalrolebindings"]}],
+        });
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "role-manager"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                "name": "role-manager"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User",
+                "name": ROLE_MANAGER}],
+        });
+        self.write(Actor::Root, "POST", &format!("{rbac}/clusterroles"), &role).await.unwrap();
+        let path = format!("{rbac}/clusterrolebindings");
+        self.write(Actor::Root, "POST", &path, &binding).await.unwrap();
+    }
+
+    fn outside(user: &str) -> Vec<String> {
+        if user == OUTSIDER { vec![OUTSIDE_GROUP.to_owned()] } else { Vec::new() }
+    }
+
+    /// The groups that the product gives a user.
+    pub fn groups(&self, user: &str) -> Vec<String> {
+        let groups = Self::outside(user);
+        self.world.graph.management_groups(Membership { user, groups: &groups })
+    }
+
+    fn identity(&self, user: &str) -> Vec<String> {
+        let mut groups = self.groups(user);
+        groups.extend(["system:authenticated".to_owned(), GROUP_PEOPLE.to_owned()]);
+        groups
+    }
+
+    pub fn client(&self, actor: Actor) -> Client {
+        match actor {
+            Actor::Root => self.world.admin(),
+            Actor::User(user) => self.world.api.client_as(user, &self.identity(user)),
+        }
+    }
+
+    /// One request, of a body that is a merge patch or an object.
+    pub async fn write(
+        &self,
+        actor: Actor,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> Result<Value, kube::Error> {
+        let kind =
+            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let request = http::Request::builder().method(method).uri(path);
+        let request = request.header(http::header::CONTENT_TYPE, kind).body(bytes);
+        self.client(actor).request(request.expect("a path")).await
+    }
+
+    /// Whether RBAC of the management API allows the request.
+    fn allows(&self, user: &str, groups: &[String], ask: &Ask<'_>, namespace: &str) -> bool {
+        let (group, resource) = match ask.resource {
+            Resource::Cluster => (api_management::GROUP, "clusters"),
+            Resource::Binding => (api_management::GROUP, "clusterroletemplatebindings"),
+            Resource::Node => (api_management::GROUP, "nodes"),
+            Resource::Project => (api_management::GROUP, "projects"),
+            Resource::Secret => ("", "secrets"),
+        };
+        let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+        let attributes = Attributes {
+            user: UserInfo::new(user, &groups),
+            verb: ask.verb.to_owned(),
+            is_resource: true,
+            group: group.to_owned(),
+            version: "*".to_owned(),
+            resource: resource.to_owned(),
+            namespace: namespace.to_owned(),
+            name: ask.name.to_owned(),
+            ..Attributes::default()
+        };
+        let decision = self.world.api.authorizer.authorize(&attributes);
+        matches!(decision, Decision::Allow { .. })
+    }
+
+    /// All that the product allows, as lines, and what the reference says of each.
+    fn compare(&self, reference: &Reference) -> BTreeMap<String, (bool, bool)> {
+        let mut lines = BTreeMap::new();
+        for user in USERS {
+            let groups = self.identity(user);
+            for cluster in &reference.clusters {
+                for ask in asks(cluster) {
+                    let namespace = if ask.resource == Resource::Cluster { "" } else { cluster };
+                    let allowed = self.allows(user, &groups, &ask, namespace);
+                    let wanted = reference.may(Actor::User(user), &ask);
+                    lines.insert(format!("{user} {ask:?}"), (allowed, wanted));
+                }
+            }
+            for (cluster, project) in &reference.projects {
+                let ask = Ask { verb: "get", resource: Resource::Secret, cluster, name: "s" };
+                let allowed = self.allows(user, &groups, &ask, project);
+                let wanted = reference.may(Actor::User(user), &ask);
+                lines.insert(format!("{user} secret of {project}"), (allowed, wanted));
+            }
+        }
+        lines
+    }
+
+    /// The first thing in which the product differs from the reference.
+    fn difference(&self, reference: &Reference, whole: bool) -> Option<String> {
+        for user in USERS {
+            let (found, wanted) = (self.groups(user), reference.groups(user));
+            let found = found.into_iter().collect();
+            if wanted != found {
+                return Some(format!("{user} is in {found:?}, and should be in {wanted:?}"));
+            }
+        }
+        for (name, template) in &reference.templates {
+            let known = self.world.graph.template(name);
+            let same = known.is_some_and(|known| {
+                known.locked == template.locked
+                    && known.role_template_names.iter().eq(&template.inherits)
+            });
+            let used = !self.world.graph.users_of(name).is_empty();
+            if !same || used != reference.is_used(name) {
+                return Some(format!("role template {name} is not known as {template:?}"));
+            }
+        }
+        if !whole {
+            return None;
+        }
+        let lines = self.compare(reference).into_iter();
+        let mut wrong = lines.filter(|(_, (allowed, wanted))| allowed != wanted);
+        wrong.next().map(|(line, (allowed, _))| format!("{line}: allowed is {allowed}"))
+    }
+
+    /// Waits until the product allows what the reference allows; of `whole`, RBAC as well.
+    ///
+    /// # Errors
+    /// In what it still differs after a while.
+    pub async fn settle(&self, reference: &Reference, whole: bool) -> Result<(), String> {
+        reached(LOOK_INTERVAL, SETTLE_TIME_MAX, async || {
+            self.difference(reference, whole).map_or(Ok(()), Err)
+        })
+        .await
+    }
+
+    /// What users have, by cluster: to see who gains what.
+    pub fn snapshot(&self) -> BTreeMap<&'static str, Vec<String>> {
+        USERS.into_iter().map(|user| (user, self.groups(user))).collect()
+    }
+
+    /// Rights that somebody has now and had not before, and that the actor could neither use nor give.
+    pub fn gained(
+        before: &BTreeMap<&'static str, Vec<String>>,
+        after: &BTreeMap<&'static str, Vec<String>>,
+        actor: &str,
+    ) -> Option<String> {
+        let held = &before[actor];
+        for (user, groups) in after {
+            for group in groups.iter().filter(|group| !before[user].contains(group)) {
+                let owner = group.rsplit_once(':').map(|(cluster, _)| format!("{cluster}:{OWNER}"));
+                let could = held.contains(group)
+                    || owner.is_some_and(|owner| held.contains(&owner))
+                    || held.iter().any(|group| group == "drover:global:admin");
+                if !could {
+                    return Some(format!("{actor} gave {user} {group}"));
+                }
+            }
+        }
+        None
+    }
+}
