@@ -2,10 +2,11 @@
 //! attempts.
 //!
 //! [`credential`] reads what a request presents, [`token`] makes and compares token keys,
-//! [`password`] hashes passwords, [`throttle`] slows guessing down. Whose token it is says an
-//! [`Authenticate`], which a feature implements.
+//! [`password`] hashes passwords, [`throttle`] slows guessing down, [`login_throttle`] that of logins. Whose token it is
+//! says an [`Authenticate`], which a feature implements.
 
 pub mod credential;
+pub mod login_throttle;
 pub mod password;
 pub mod secret;
 pub mod throttle;
@@ -19,6 +20,7 @@ use std::time::SystemTime;
 use futures::future::BoxFuture;
 
 pub use credential::{Presented, Source, presented};
+pub use login_throttle::LoginThrottle;
 pub use password::Passwords;
 pub use secret::Secret;
 pub use throttle::Throttle;
