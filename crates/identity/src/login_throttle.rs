@@ -11,6 +11,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -34,6 +35,18 @@ pub const FAILURE_OF_NAME_EVERY: Duration = Duration::from_secs(2);
 const KNOWN_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Known addresses of one name, the latest: one person cannot push out those of others.
 const KNOWN_PER_NAME_MAX: usize = 32;
+
+/// Logins that were refused before their password was compared.
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+/// Logins that were refused before their password was compared, since the process began.
+pub fn refused() -> u64 {
+    REFUSED.load(Ordering::Relaxed)
+}
+
+pub(crate) fn count_refused() {
+    REFUSED.fetch_add(1, Ordering::Relaxed);
+}
 
 /// One key for a peer's address. One customer has all of an IPv6 /64, so that is one key.
 pub fn address_key(address: IpAddr) -> Key {
@@ -77,6 +90,14 @@ impl LoginThrottle {
     /// # Errors
     /// [`Refusal`]; such a login is not counted.
     pub async fn attempt(
+        &self,
+        name: &str,
+        address: Option<IpAddr>,
+    ) -> Result<LoginAttempt<'_>, Refusal> {
+        self.begin(name, address).await.inspect_err(|_| count_refused())
+    }
+
+    async fn begin(
         &self,
         name: &str,
         address: Option<IpAddr>,

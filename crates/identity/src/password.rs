@@ -7,6 +7,7 @@ use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::login_throttle::count_refused;
 use crate::secret::Secret;
 
 /// Memory of one hash, in KiB: the smallest that OWASP names, so that one in each [`Lane`] stay below 20 MiB.
@@ -102,7 +103,10 @@ impl Passwords {
             Lane::Known => &self.known,
             Lane::Stranger => &self.strangers,
         };
-        let _waiting = queue.waiting.try_acquire().map_err(|_| PasswordError::Busy)?;
+        let _waiting = queue.waiting.try_acquire().map_err(|_| {
+            count_refused();
+            PasswordError::Busy
+        })?;
         let permit = queue.places.clone().acquire_owned().await;
         Ok(Place { passwords: self, permit: permit.expect("the semaphore is never closed") })
     }

@@ -4,6 +4,7 @@
 //! [`features`] is what the product does.
 
 pub mod admission;
+mod bodies;
 mod clients;
 pub mod definitions;
 pub mod encryption;

@@ -27,6 +27,11 @@ impl TrustedProxies {
         entries.map(network).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Whether an address is that of such a proxy.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address))
+    }
+
     /// Who sent the request. Each proxy adds the address it was reached from at the end of the
     /// header, so it is read from there, as far as those who wrote it are trusted.
     pub fn sender(&self, extensions: &Extensions, headers: &HeaderMap) -> Option<IpAddr> {
@@ -34,7 +39,7 @@ impl TrustedProxies {
         let values = headers.get_all(FORWARDED_FOR).iter().rev();
         let hops = values.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
         for hop in hops {
-            if !self.0.iter().any(|network| network.contains(&sender)) {
+            if !self.contains(sender) {
                 break;
             }
             let Ok(named) = hop.trim().parse::<IpAddr>() else { break };

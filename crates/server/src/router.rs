@@ -8,11 +8,9 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
 use api_meta::status::Status;
-use apiserver::body::read::ReadError;
 use apiserver::body::respond::{self, Body};
-use apiserver::serve::PeerAddress;
+use apiserver::serve::{self, PeerAddress};
 use apiserver::{ApiServer, UserInfo};
-use bytes::Bytes;
 use cluster_access::proxy::{Caller, Proxy};
 use feature_kit::access::Membership;
 use feature_kit::{AccessResolver, Route};
@@ -24,6 +22,7 @@ use identity::credential::Found;
 use identity::{Authenticate, Identity};
 use rest_view::{RestView, Subscriber};
 
+use crate::bodies::{self, Anonymous};
 use crate::clients::InProcess;
 use crate::peer::TrustedProxies;
 use crate::standing::Standing;
@@ -54,6 +53,7 @@ pub struct Parts {
     pub authenticate: Arc<dyn Authenticate>,
     pub access: Arc<dyn AccessResolver>,
     pub proxies: TrustedProxies,
+    pub anonymous: Anonymous,
 }
 
 /// The service behind the listener. Cheap to clone.
@@ -90,6 +90,7 @@ impl Router {
                 wrong_cluster(&identity)
             }
             Ok(Some(identity)) => {
+                serve::authenticated(request.extensions());
                 return Ok(self.0.proxy.handle(self.caller(&identity), request).await);
             }
             Ok(None) => Status::unauthorized(),
@@ -114,6 +115,13 @@ impl Router {
             Ok(identity) => identity,
             Err(status) if is_view(path) || route.is_some() => return unauthorized_view(&status),
             Err(status) => return respond::status(&status),
+        };
+        if identity.is_some() {
+            serve::authenticated(request.extensions());
+        }
+        let _open = match self.begin_anonymous(&request, identity.as_ref(), route) {
+            Ok(open) => open,
+            Err(status) => return view_error(&status),
         };
         if let Some(route) = route {
             return self.feature(route, request, identity.as_ref()).await;
@@ -146,6 +154,20 @@ impl Router {
                 }
             },
         }
+    }
+
+    /// Counts a request without credentials that this server answers itself; the management API counts its own.
+    fn begin_anonymous(
+        &self,
+        request: &Request<Incoming>,
+        identity: Option<&Identity>,
+        route: Option<&Route>,
+    ) -> Result<Option<bodies::Open>, Status> {
+        if identity.is_some() || !(route.is_some() || is_view(request.uri().path())) {
+            return Ok(None);
+        }
+        let sender = self.0.proxies.sender(request.extensions(), request.headers());
+        self.0.anonymous.begin(sender).map(Some)
     }
 
     async fn connect(&self, request: Request<Incoming>) -> Response<Body> {
@@ -195,7 +217,13 @@ impl Router {
         let mut caller = identity.map_or_else(rest_view::Caller::anonymous, viewer);
         caller.address = self.0.proxies.sender(request.extensions(), request.headers());
         let (parts, body) = request.into_parts();
-        match read_body(body, rest_view::view::BODY_SIZE_MAX).await {
+        let size_max = rest_view::view::BODY_SIZE_MAX;
+        let body = match identity {
+            Some(_) => bodies::read(body, size_max).await,
+            None if is_public(parts.uri.path()) => bodies::read_public(body, size_max).await,
+            None => bodies::refuse(body).await,
+        };
+        match body {
             Ok(body) => {
                 let request = Request::from_parts(parts, body);
                 self.0.view.handle(request, &caller, &client).await.map(respond::full)
@@ -240,7 +268,7 @@ impl Router {
                 return respond::status(&wrong_cluster(identity)).map(outbound);
             }
             if cluster != LOCAL {
-                return self.0.proxy.handle(self.caller(identity), request).await;
+                return self.0.proxy.read(self.caller(identity), request).await;
             }
             let (mut parts, body) = request.into_parts();
             if let Err(status) = rebase(&mut parts, &below[LOCAL.len()..]) {
@@ -276,6 +304,7 @@ impl Router {
         identity: Option<&Identity>,
     ) -> Response<Body> {
         if identity.is_none() && !route.public {
+            let _ = bodies::refuse(request.into_body()).await;
             return unauthorized_view(&Status::unauthorized());
         }
         let caller = identity.map(|identity| feature_kit::route::Caller {
@@ -284,7 +313,11 @@ impl Router {
             groups: identity.groups.clone(),
         });
         let (parts, body) = request.into_parts();
-        match read_body(body, route.body_max_bytes).await {
+        let body = match identity {
+            Some(_) => bodies::read(body, route.body_max_bytes).await,
+            None => bodies::read_public(body, route.body_max_bytes).await,
+        };
+        match body {
             Ok(body) => {
                 let request = feature_kit::route::Request { parts, body, caller };
                 route.handler.handle(request).await.map(respond::full)
@@ -375,6 +408,11 @@ fn is_view(path: &str) -> bool {
     matches!(parts.next(), Some("v1" | "v3" | "v3-public"))
 }
 
+/// Whether the view answers this path without credentials, bodies included.
+fn is_public(path: &str) -> bool {
+    path.split('/').nth(1) == Some("v3-public")
+}
+
 /// An error in the form of the REST view.
 fn view_error(status: &Status) -> Response<Body> {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -385,21 +423,18 @@ fn view_error(status: &Status) -> Response<Body> {
         "status": status.code,
         "message": status.message,
     });
-    respond::json_bytes(code, body.to_string())
+    let mut response = respond::json_bytes(code, body.to_string());
+    let retry_after = status.details.as_ref().and_then(|details| details.retry_after_seconds);
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+    }
+    response
 }
 
 fn unauthorized_view(status: &Status) -> Response<Body> {
     let mut status = status.clone();
     status.message = "must authenticate: log in and send the token with the request".to_owned();
     view_error(&status)
-}
-
-/// A whole body within a limit.
-async fn read_body(body: Incoming, size_max: usize) -> Result<Bytes, Status> {
-    apiserver::body::read::read(body, size_max).await.map_err(|error| match error {
-        ReadError::TooLarge { .. } => Status::too_large(error.to_string()),
-        ReadError::Broken { .. } => Status::bad_request(error.to_string()),
-    })
 }
 
 impl tower::Service<Request<Incoming>> for Router {

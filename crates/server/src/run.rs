@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use apiserver::ApiServer;
 use apiserver::assembly::{Assembly, Profile, Running};
+use apiserver::{ApiServer, rejections};
 use cluster_access::ClusterAccess;
 use cluster_access::proxy::Proxy;
 use controller::ManagementScope;
@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tunnel::Sessions;
 
 use crate::admission;
+use crate::bodies::Anonymous;
 use crate::clients::InProcess;
 use crate::features::{Told, features};
 use crate::files::{DataFolder, Keys};
@@ -58,6 +59,7 @@ pub struct Server {
 /// Runs until `shutdown`, telling people on standard error what they need to know.
 pub async fn run(settings: ServerSettings, shutdown: CancellationToken) -> anyhow::Result<()> {
     let begun = Instant::now();
+    crate::files::raise_open_max();
     let server = Server::start(settings).await?;
     let took = begun.elapsed();
     eprintln!("drover serves {} (ready in {} ms)", server.url, took.as_millis());
@@ -113,8 +115,15 @@ impl Server {
         let (end, ended) = watch::channel(false);
         let proxies = TrustedProxies::parse(&settings.trusted_proxies)
             .map_err(|entry| anyhow::anyhow!("\"{entry}\" is no trusted proxy's address"))?;
+        let trusted = proxies.clone();
         let router = plane.router(&running.server, &pki::ca_checksum(&ca_pem), proxies);
-        tasks.spawn(apiserver::serve::serve::<_, Outbound>(listener, tls, router.clone(), ended));
+        tasks.spawn(apiserver::serve::serve_behind::<_, Outbound>(
+            Arc::new(move |address| trusted.contains(address)),
+            listener,
+            tls,
+            router.clone(),
+            ended,
+        ));
         let token = administrator_token(&folder, &plane.directory).await?;
         folder.write_kubeconfig(&url, &ca_pem, &token)?;
         running.server.set_ready(true);
@@ -206,6 +215,8 @@ impl Plane {
         };
         let features = features(&context, &told);
         let standing = Standing::new(directory.clone(), graph.clone());
+        rejections::show("logins", identity::login_throttle::refused);
+        rejections::show("downstream_responses", cluster_access::conduct::rejected);
         Self { context, features, connections, directory, graph, sessions, access, standing }
     }
 
@@ -227,6 +238,7 @@ impl Plane {
             authenticate: self.directory.clone(),
             access: self.graph.clone(),
             proxies,
+            anonymous: Anonymous::default(),
         })
     }
 }
