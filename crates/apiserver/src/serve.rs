@@ -260,24 +260,8 @@ where
             Ok::<_, Infallible>(response.map(|body| Ending::new(body, (open, under_way))))
         }
     });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME_MAX)
-        .max_buf_size(HEADERS_SIZE_MAX as usize * 2);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_header_list_size(HEADERS_SIZE_MAX)
-        .max_concurrent_streams(STREAMS_MAX)
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_send_buf_size(SEND_BUFFER_MAX)
-        .keep_alive_interval(PING_EVERY)
-        .keep_alive_timeout(PING_TIME_MAX)
-        .enable_connect_protocol();
     let ended = {
+        let builder = builder();
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         tokio::pin!(connection);
         let stopped = async { drop(shutdown.wait_for(|end| *end).await) };
@@ -303,6 +287,28 @@ where
     // Nothing is ever sent: this waits for all that was kept.
     let _ = given_up.recv().await;
     ended
+}
+
+/// How HTTP is spoken.
+fn builder() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME_MAX)
+        .max_buf_size(HEADERS_SIZE_MAX as usize * 2);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(HEADERS_SIZE_MAX)
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BUFFER_MAX)
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_TIME_MAX)
+        .enable_connect_protocol();
+    builder
 }
 
 /// Waits until a connection has been there for `time` without anybody who has authenticated on it; for ever if somebody

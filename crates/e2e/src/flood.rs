@@ -11,9 +11,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rand::RngExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::Client;
+use crate::wait::pace;
 
 const LOGIN: &str = "/v3-public/localProviders/local?action=login";
 /// A slow body announces so much and sends half of it at once.
@@ -70,7 +71,7 @@ impl Flood {
             runtime.block_on(async {
                 begin_all(&server, sizes, &counted);
                 while !until.load(Ordering::Relaxed) {
-                    sleep(Duration::from_millis(50)).await;
+                    pace(Duration::from_millis(50)).await;
                 }
             });
             runtime.shutdown_background();
@@ -156,7 +157,7 @@ async fn hold(client: Client, opening: Vec<u8>, counts: Arc<Counts>) {
                 }
             }
         }
-        sleep(AGAIN).await;
+        pace(AGAIN).await;
     }
 }
 

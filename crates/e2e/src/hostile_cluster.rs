@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::http::runtime;
+use crate::wait::pace;
 
 /// No answer goes on for longer than ten gigabytes.
 const BYTES_MAX: u64 = 10_000_000_000;
@@ -212,7 +213,7 @@ async fn answer(stream: &mut (impl AsyncWrite + Unpin), manner: Manner) -> std::
     }
     if manner == Manner::Trickle {
         loop {
-            tokio::time::sleep(TRICKLE).await;
+            pace(TRICKLE).await;
             stream.write_all(piece.as_bytes()).await?;
             stream.flush().await?;
         }

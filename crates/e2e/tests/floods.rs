@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use e2e::flood::{Flood, Sizes};
 use e2e::measure::{Samples, memory};
 use e2e::server::ADMIN_PASSWORD;
+use e2e::wait::pace;
 use e2e::{Client, Guarantee, Protocol, Server, eventually, no_second_try};
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
@@ -187,7 +188,7 @@ fn silent_connections_of_one_address_make_room_for_another_of_it() {
         for _ in 0..512 {
             silent.push(crowd.handshake().await.unwrap());
         }
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        pace(Duration::from_secs(1)).await;
         assert_eq!(login(&crowd, "admin", ADMIN_PASSWORD).await.0, 201);
         let mut oldest = silent.remove(0);
         let read = tokio::time::timeout(Duration::from_secs(10), oldest.read_u8()).await;
@@ -243,7 +244,7 @@ fn a_flood_from_a_hundred_addresses_takes_bounded_memory_and_nobody_notices() {
             connection.measure("/v3/users").await.unwrap();
             samples.push(began.elapsed());
             most = most.max(memory(process).unwrap());
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            pace(Duration::from_millis(20)).await;
         }
         assert_eq!(login(&home, "admin", ADMIN_PASSWORD).await.0, 201);
         // A new connection of somebody else gets in, too.

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::hostile_cluster::Manner;
 use e2e::measure::flood::{condition, join_all, watch};
 use e2e::measure::settled_memory;
+use e2e::wait::pace;
 use e2e::{Cli, Guarantee, Server, Sim, eventually, journey, no_second_try};
 
 /// How long requests of the cluster that is well are measured.
@@ -51,7 +52,7 @@ fn hostile_clusters_fill_no_memory_and_slow_no_other_cluster_down() {
         |manner| hostile.iter().find(|one| one.manner == manner).unwrap().cluster.requests();
     let flooding = [Manner::EndlessBody, Manner::HugeList, Manner::Redirect];
     let counts = flooding.map(asked);
-    std::thread::sleep(Duration::from_secs(5));
+    e2e::http::runtime().block_on(pace(Duration::from_secs(5)));
     assert_eq!(flooding.map(asked), counts, "who floods is not asked again at once");
     let after = settled_memory(process).unwrap();
     let (p99, idle) = (beside.samples.percentile(99), idle.samples.percentile(99));

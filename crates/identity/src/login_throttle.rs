@@ -198,7 +198,10 @@ impl Drop for Taken<'_> {
 
 /// Addresses from which names have logged in, the latest last.
 #[derive(Default)]
-struct KnownAddresses(Mutex<HashMap<Key, VecDeque<([u8; 16], Instant)>>>);
+struct KnownAddresses(Mutex<HashMap<Key, VecDeque<Known>>>);
+
+/// An address, and when it was last logged in from.
+type Known = ([u8; 16], Instant);
 
 impl KnownAddresses {
     fn contains(&self, name: Key, from: [u8; 16]) -> bool {
@@ -211,7 +214,7 @@ impl KnownAddresses {
         let now = Instant::now();
         let mut known = self.0.lock();
         if known.len() >= KEYS_MAX && !known.contains_key(&name) {
-            let latest = |addresses: &VecDeque<(_, Instant)>| addresses.back().map(|last| last.1);
+            let latest = |addresses: &VecDeque<Known>| addresses.back().map(|last| last.1);
             let oldest = known.iter().min_by_key(|(_, addresses)| latest(addresses));
             let oldest = oldest.map(|(name, _)| *name);
             oldest.map(|name| known.remove(&name));

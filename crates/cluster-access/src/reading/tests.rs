@@ -139,9 +139,10 @@ async fn short_lines_without_an_end_are_a_flood_too() {
 #[tokio::test(start_paused = true)]
 async fn a_trickle_has_an_end() {
     let (conduct, _) = conduct();
-    let drops = futures::stream::unfold((), async |()| {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        Some((Ok::<_, BoxError>(Frame::data(Bytes::from_static(b" "))), ()))
+    let seconds = tokio::time::interval(Duration::from_secs(1));
+    let drops = futures::stream::unfold(seconds, async |mut seconds| {
+        seconds.tick().await;
+        Some((Ok::<_, BoxError>(Frame::data(Bytes::from_static(b" "))), seconds))
     });
     let begun = Instant::now();
     let response = Response::new(wrap(StreamBody::new(Box::pin(drops))));

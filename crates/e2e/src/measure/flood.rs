@@ -17,6 +17,7 @@ use crate::hostile_cluster::Manner;
 use crate::http::runtime;
 use crate::journey;
 use crate::server::ADMIN_PASSWORD;
+use crate::wait::pace;
 use crate::{Cli, Client, HostileCluster, Server, Sim, poll_until, programs};
 
 const STRANGERS: Sizes = Sizes {
@@ -53,7 +54,7 @@ pub fn watch(client: &Client, path: &str, process: u32, time: Duration) -> Resul
             connection.measure(path).await?;
             seen.samples.push(began.elapsed());
             seen.most = seen.most.max(memory(process)?);
-            tokio::time::sleep(PAUSE).await;
+            pace(PAUSE).await;
         }
         Ok(seen)
     })

@@ -17,7 +17,7 @@ async fn guess(throttle: &LoginThrottle, name: &str, from: u32) -> Result<(), Re
 async fn login(throttle: &LoginThrottle, name: &str, from: u32) -> Result<(), Refusal> {
     let mut attempt = throttle.attempt(name, address(from)).await?;
     attempt.begin();
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    tokio::task::yield_now().await;
     attempt.succeed();
     Ok(())
 }

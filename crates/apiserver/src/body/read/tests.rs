@@ -13,12 +13,11 @@ use super::*;
 struct Trickle {
     bytes: usize,
     times: usize,
-    pause: Duration,
-    sleep: Pin<Box<tokio::time::Sleep>>,
+    every: tokio::time::Interval,
 }
 
 fn trickle(bytes: usize, times: usize, pause: Duration) -> Trickle {
-    Trickle { bytes, times, pause, sleep: Box::pin(tokio::time::sleep(pause)) }
+    Trickle { bytes, times, every: tokio::time::interval_at(Instant::now() + pause, pause) }
 }
 
 impl Body for Trickle {
@@ -32,10 +31,8 @@ impl Body for Trickle {
         if self.times == 0 {
             return Poll::Ready(None);
         }
-        std::task::ready!(self.sleep.as_mut().poll(cx));
+        std::task::ready!(self.every.poll_tick(cx));
         self.times -= 1;
-        let next = Instant::now() + self.pause;
-        self.sleep.as_mut().reset(next);
         Poll::Ready(Some(Ok(Frame::data(vec![b' '; self.bytes].into()))))
     }
 }
