@@ -62,7 +62,8 @@ fn hostile_clusters_fill_no_memory_and_slow_no_other_cluster_down() {
     );
     // Debug builds take more for the same.
     assert!(after - before < 60.0, "{before} MB before, {after} after");
-    assert!(beside.most - before < 150.0, "{before} MB before, {} at most", beside.most);
+    // While they flood, each may have 16 MiB buffered, and as much in the windows of its streams.
+    assert!(beside.most - before < 256.0, "{before} MB before, {} at most", beside.most);
     assert!(p99 < idle * 20.0 + 500.0, "{p99} ms, idle {idle} ms");
     admin.get(&path).unwrap().success().unwrap();
     assert!(!server.log().contains("panicked"));
