@@ -29,6 +29,7 @@ pub mod metrics;
 pub mod openapi;
 mod quota;
 pub mod registry;
+pub mod rejections;
 pub mod request;
 pub mod resource;
 pub mod reviews;

@@ -70,6 +70,7 @@ pub struct Metrics {
     pub audit_events: IntCounter,
     /// Audit events that nobody will read.
     pub audit_lost: IntCounterVec,
+    rejections: IntCounterVec,
     mutations: mutations::Mutations,
     process: process::Process,
 }
@@ -253,6 +254,12 @@ impl Default for Metrics {
                 &["plugin"],
             ),
             mutations: mutations::Mutations::new(all),
+            rejections: counters(
+                all,
+                "drover_rejected_total",
+                "What was rejected because a limit was reached, by limit.",
+                &["limit"],
+            ),
             process: process::Process::new(all),
             registry: registry.clone(),
         }
@@ -349,6 +356,10 @@ impl Metrics {
     /// Everything, as text. Costs some milliseconds on a busy server.
     pub fn text(&self) -> String {
         self.process.look();
+        for (limit, count) in crate::rejections::all() {
+            let counter = self.rejections.with_label_values(&[limit]);
+            counter.inc_by(count.saturating_sub(counter.get()));
+        }
         let mut text = String::new();
         let families = self.registry.gather();
         TextEncoder::new()

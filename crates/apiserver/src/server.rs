@@ -22,11 +22,13 @@ use http_body_util::combinators::UnsyncBoxBody;
 use tokio::sync::watch;
 
 use crate::aggregation::{Elsewhere, Table, proxy};
-use crate::attributes::{Attributes, Authenticator, Authorizer, Decision, UserInfo};
+use crate::attributes::{
+    Attributes, Authenticator, Authorizer, Decision, USER_ANONYMOUS, UserInfo,
+};
 use crate::audit::Audit;
 use crate::authentication;
 use crate::body::decode::BODY_SIZE_MAX;
-use crate::body::read::{ReadError, read};
+use crate::body::read::{ReadError, Sender, read};
 use crate::body::respond::{self, Body};
 use crate::documents::OpenIdDocuments;
 use crate::flow_control::{self, Admitted, FlowControl};
@@ -37,6 +39,7 @@ use crate::metrics;
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo};
 use crate::resource::Resource;
+use crate::serve::{self, PeerAddress};
 use crate::warnings;
 pub(crate) use exchange::Lasting;
 use exchange::{Exchange, is_long_running};
@@ -53,16 +56,19 @@ const WRITE_TIME_MAX: Duration = Duration::from_secs(34);
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 /// A request's body, not yet read.
-pub struct Inbound(UnsyncBoxBody<Bytes, BoxError>);
+pub struct Inbound {
+    body: UnsyncBoxBody<Bytes, BoxError>,
+    sender: Sender,
+}
 
 impl Inbound {
     /// All of it, within the limit.
     pub async fn read(self) -> Result<Bytes, Status> {
-        read(self.0, BODY_SIZE_MAX).await.map_err(|error| match error {
+        read(self.body, BODY_SIZE_MAX, self.sender).await.map_err(|error| match error {
             ReadError::TooLarge { size_max } => {
                 Status::too_large(format!("Request entity too large: limit is {size_max}"))
             }
-            broken @ ReadError::Broken { .. } => Status::bad_request(broken.to_string()),
+            other => other.to_status(),
         })
     }
 }
@@ -178,7 +184,10 @@ impl ApiServer {
         B::Error: Into<BoxError>,
     {
         let (parts, body) = request.into_parts();
-        let body = Inbound(body.map_err(boxed).boxed_unsync());
+        // Only who is allowed to change something gets as far as sending a body.
+        let is_outside = parts.extensions.get::<PeerAddress>().is_some();
+        let sender = if is_outside { Sender::Authenticated } else { Sender::Inside };
+        let body = Inbound { body: body.map_err(boxed).boxed_unsync(), sender };
         let registry = self.registry();
         let mut exchange = Exchange::begin(&parts, registry.metrics(), &registry.catalog());
         let answer = self.answer(parts, body, &mut exchange);
@@ -233,6 +242,9 @@ impl ApiServer {
                 }
             },
         };
+        if user.name != USER_ANONYMOUS {
+            serve::authenticated(&parts.extensions);
+        }
         authentication::strip_credentials(&mut parts.headers);
         audit.inspect(|audit| exchange.record(audit, parts, &user));
         let effective = impersonate(&mut parts.headers, user, &*self.inner.parts.authorizer)?;
@@ -310,7 +322,7 @@ impl ApiServer {
         let (info, query) = (&exchange.info, &exchange.query);
         let registry = self.registry();
         if let Some(elsewhere) = elsewhere(&registry.aggregation(), info) {
-            return Ok(proxy::forward(registry, &elsewhere, parts, user, body.0).await);
+            return Ok(proxy::forward(registry, &elsewhere, parts, user, body.body).await);
         }
         if !info.is_resource {
             return self.route_path(parts, info, query).await;

@@ -11,10 +11,12 @@ use tokio_util::sync::CancellationToken;
 use tunnel::{ClusterId, Sessions};
 
 use crate::body::Body;
+use crate::conduct::Conduct;
 use crate::dialer::{Dialer, Routes};
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::error::AccessError;
 use crate::pool::Pool;
+use crate::reading::{Kind, Reader, bounded};
 
 /// What the last attempt to connect to an API server told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +48,7 @@ struct Inner {
 struct Cluster {
     pool: Option<Arc<Pool>>,
     state: watch::Sender<Reachability>,
+    conduct: Option<Arc<Conduct>>,
 }
 
 impl ClusterAccess {
@@ -118,6 +121,27 @@ impl ClusterAccess {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         *request.uri_mut() = pool.target(path)?;
         pool.send(request).await
+    }
+
+    /// As [`Self::send`], for a response that this server reads itself: it is bounded.
+    pub(crate) async fn read(
+        &self,
+        cluster: &str,
+        reader: Reader,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, AccessError> {
+        let conduct = self.conduct(cluster)?;
+        let kind = Kind::of(request.method(), request.uri());
+        bounded(&conduct, reader, kind, self.send(cluster, request)).await
+    }
+
+    /// How a known cluster behaves.
+    pub(crate) fn conduct(&self, cluster: &str) -> Result<Arc<Conduct>, AccessError> {
+        let mut clusters = self.inner.clusters.lock();
+        let unknown = || AccessError::Unknown { cluster: cluster.to_owned() };
+        let entry = clusters.get_mut(cluster).ok_or_else(unknown)?;
+        let new = || Conduct::new(cluster.into(), entry.state.clone());
+        Ok(entry.conduct.get_or_insert_with(new).clone())
     }
 
     /// Sends a request that asks for an upgrade, with `Connection` and `Upgrade` set by the caller,

@@ -19,6 +19,9 @@ pub enum AccessError {
     TimedOut,
     #[error("too many requests to this cluster are under way")]
     Saturated,
+    /// It went beyond a limit of what the server reads from a cluster, and is not asked for a while.
+    #[error("{reason}; the cluster is asked again in {retry_seconds} s")]
+    Misbehaved { reason: String, retry_seconds: u64 },
     /// The connection broke between request and answer: it may have taken effect.
     #[error("the connection to the cluster's API server was lost: {detail}")]
     Lost { detail: String },
@@ -39,6 +42,8 @@ impl AccessError {
             ))
             .retry_after(5),
             Self::Saturated => Status::too_many_requests(self.to_string(), 1),
+            Self::Misbehaved { retry_seconds, .. } => Status::unavailable(self.to_string())
+                .retry_after(u32::try_from(*retry_seconds).unwrap_or(u32::MAX)),
             Self::TimedOut => Status::timeout(self.to_string()),
             Self::Unreachable { .. } | Self::Setup { .. } | Self::Lost { .. } => {
                 bad_gateway(self.to_string())

@@ -30,9 +30,10 @@ use crate::dialer::Dialer;
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::error::AccessError;
 use crate::limits::{
-    CONNECTION_WINDOW_BYTES, DIAL_TIME_MAX, HEADERS_MAX_BYTES, HTTP1_CONNECTIONS_MAX, IDLE_MAX,
-    PING_INTERVAL, PING_TIMEOUT, REQUESTS_PER_CLUSTER_MAX, SETUP_TIME_MAX, STREAM_WINDOW_BYTES,
-    STREAMS_PER_CONNECTION_MAX, UPGRADE_TIME_MAX, UPGRADES_PER_CLUSTER_MAX,
+    CONNECTION_WINDOW_BYTES, DIAL_TIME_MAX, HEADER_LINES_MAX, HEADERS_MAX_BYTES,
+    HTTP1_CONNECTIONS_MAX, IDLE_MAX, PING_INTERVAL, PING_TIMEOUT, REQUESTS_PER_CLUSTER_MAX,
+    SETUP_TIME_MAX, STREAM_WINDOW_BYTES, STREAMS_PER_CONNECTION_MAX, UPGRADE_TIME_MAX,
+    UPGRADES_PER_CLUSTER_MAX,
 };
 use crate::tls::Tls;
 
@@ -333,7 +334,11 @@ impl Pool {
         &self,
         io: TlsStream<Cuttable>,
     ) -> Result<http1::SendRequest<Body>, AccessError> {
-        let handshake = http1::handshake(TokioIo::new(io)).await;
+        let handshake = http1::Builder::new()
+            .max_buf_size(HEADERS_MAX_BYTES as usize)
+            .max_headers(HEADER_LINES_MAX)
+            .handshake(TokioIo::new(io))
+            .await;
         let (sender, connection) = handshake.map_err(setup_error)?;
         self.drive(connection.with_upgrades());
         Ok(sender)

@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::ClusterAccess;
 use crate::body::{Body, BoxError, wrap};
+use crate::reading::{Kind, Reader, bounded};
 use headers::{filter_response, request_headers};
 pub use identity::{Caller, Identity};
 use identity::{GROUP_AUTHENTICATED, write_identity};
@@ -115,6 +116,24 @@ impl Proxy {
             Ok(response) => response,
             Err(status) => answer::status(&status),
         }
+    }
+
+    /// As [`Self::handle`], for a response that this server reads itself on behalf of the caller: its size and its
+    /// time are bounded.
+    pub async fn read<B>(&self, caller: Caller, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let bounds = ClusterPath::parse(request.uri()).ok().and_then(|path| {
+            let conduct = self.access.conduct(path.cluster).ok()?;
+            Some((conduct, Kind::of(request.method(), &path.target.parse().ok()?)))
+        });
+        // Without a known cluster nothing is sent to one.
+        let Some((conduct, kind)) = bounds else { return self.handle(caller, request).await };
+        let sending = async { Ok(self.handle(caller, request).await) };
+        let read = bounded(&conduct, Reader::Person, kind, sending).await;
+        read.unwrap_or_else(|error| answer::status(&error.to_status()))
     }
 
     async fn forward(

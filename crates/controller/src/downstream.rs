@@ -12,6 +12,9 @@ use crate::activity::Controllers;
 use crate::reflector::Reflectors;
 use crate::scope::DownstreamScope;
 
+/// Objects in a page of a list from a downstream cluster: few enough that their size can be bounded.
+pub const PAGE_OBJECTS: u32 = 200;
+
 /// A controller that runs once per connected cluster.
 pub trait DownstreamController: Send + Sync + 'static {
     fn name(&self) -> &'static str;
@@ -44,7 +47,7 @@ impl DownstreamSets {
         let scope = DownstreamScope {
             cluster: cluster.to_owned(),
             client: client.clone(),
-            reflectors: Reflectors::new(client.clone(), stop.clone()),
+            reflectors: Reflectors::new(client.clone(), stop.clone()).in_pages_of(PAGE_OBJECTS),
             controllers: self.controllers.clone(),
             stop: stop.clone(),
         };

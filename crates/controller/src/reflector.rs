@@ -346,13 +346,20 @@ type Shared = Weak<dyn Any + Send + Sync>;
 pub struct Reflectors {
     client: Client,
     stop: CancellationToken,
+    page_size: Option<u32>,
     known: Arc<Mutex<HashMap<(TypeId, String), Shared>>>,
 }
 
 impl Reflectors {
     /// `client` needs get, list and watch on what is asked for. All watches end with `stop`.
     pub fn new(client: Client, stop: CancellationToken) -> Self {
-        Self { client, stop, known: Arc::default() }
+        Self { client, stop, page_size: None, known: Arc::default() }
+    }
+
+    /// Lists in pages of at most so many objects; by default 500. For servers that are not trusted with more memory.
+    #[must_use]
+    pub fn in_pages_of(self, objects: u32) -> Self {
+        Self { page_size: Some(objects), ..self }
     }
 
     /// The reflector of a projection over all namespaces; its watch begins with the first holder and
@@ -372,10 +379,11 @@ impl Reflectors {
         let reflector = Arc::new(Reflector::<P>::default());
         let stop = self.stop.child_token();
         *reflector._stop.lock() = Some(stop.clone().drop_guard());
-        let config = match labels {
-            "" => watcher::Config::default(),
-            labels => watcher::Config::default().labels(labels),
+        let config = match self.page_size {
+            Some(objects) => watcher::Config::default().page_size(objects),
+            None => watcher::Config::default(),
         };
+        let config = if labels.is_empty() { config } else { config.labels(labels) };
         tokio::spawn(drive(Arc::downgrade(&reflector), self.client.clone(), config, stop));
         let erased: Arc<dyn Any + Send + Sync> = reflector.clone();
         known.insert(slot, Arc::downgrade(&erased));

@@ -4,6 +4,7 @@
 //! Calls without `async` block, on a runtime of this module.
 
 use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
 use testbed::evidence;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -73,6 +74,7 @@ pub struct Client {
     certificate: Option<Arc<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>>,
     token: Option<String>,
     protocol: Protocol,
+    source: Option<IpAddr>,
 }
 
 /// A whole answer.
@@ -131,6 +133,7 @@ impl Client {
             certificate: None,
             token: None,
             protocol: Protocol::Http1,
+            source: None,
         })
     }
 
@@ -166,6 +169,12 @@ impl Client {
     #[must_use]
     pub fn over(&self, protocol: Protocol) -> Self {
         Self { protocol, ..self.clone() }
+    }
+
+    /// Connects from this address of the machine.
+    #[must_use]
+    pub fn from(&self, source: IpAddr) -> Self {
+        Self { source: Some(source), ..self.clone() }
     }
 
     /// `/prefix` of its URL, which raw requests must write themselves.
@@ -291,10 +300,22 @@ impl Client {
         Ok(Connection { sender, client: self.clone() })
     }
 
-    pub(crate) async fn handshake(&self) -> Result<TlsStream<TcpStream>> {
-        let tcp = TcpStream::connect(&self.authority)
-            .await
-            .with_context(|| format!("cannot reach '{}'", self.authority))?;
+    /// A connection on which nothing has been said, for who writes every byte.
+    ///
+    /// # Errors
+    /// The server is not there or not trusted.
+    pub async fn handshake(&self) -> Result<TlsStream<TcpStream>> {
+        let tcp = match self.source {
+            None => TcpStream::connect(&self.authority).await,
+            Some(source) => {
+                let socket = TcpSocket::new_v4()?;
+                socket.bind(SocketAddr::new(source, 0))?;
+                let mut addresses = lookup_host(&self.authority).await?;
+                let address = addresses.find(SocketAddr::is_ipv4);
+                socket.connect(address.context("the server has no IPv4 address")?).await
+            }
+        };
+        let tcp = tcp.with_context(|| format!("cannot reach '{}'", self.authority))?;
         tcp.set_nodelay(true)?;
         let connector = TlsConnector::from(Arc::new(self.tls()?));
         let stream = connector.connect(self.name.clone(), tcp).await;

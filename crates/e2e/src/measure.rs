@@ -5,6 +5,7 @@
 
 pub mod apiserver;
 pub mod fleet;
+pub mod flood;
 pub mod lists;
 pub mod proxy;
 pub mod start;

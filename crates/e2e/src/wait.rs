@@ -35,3 +35,8 @@ pub fn within<T, E: Display>(
         Err(last) => panic!("not within {timeout:?}: {what}; seen last: {last:#}"),
     }
 }
+
+/// The pace of a load. Not for waiting: see [`poll_until`].
+pub async fn pace(time: Duration) {
+    tokio::time::sleep(time).await;
+}

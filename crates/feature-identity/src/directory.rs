@@ -11,13 +11,16 @@ use api_management::{Token, User, keys};
 use controller::{Change, Reflector, Whole};
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{ControllerIdentity, ManagementContext, Settings};
-use identity::throttle::{FREE_FAILURES_OF_ADDRESS, FREE_FAILURES_OF_NAME};
-use identity::{Passwords, Throttle};
+use identity::throttle::Policy;
+use identity::{LoginThrottle, Passwords, Throttle};
 use kube::{Api, Client};
 use parking_lot::RwLock;
 
 /// How long a request waits for a server that has just started to know its users.
 const SYNC_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Wrong current passwords, at a change of one's own, that cost nothing yet.
+const CHANGES: Policy = Policy { free_failures: 5, under_way_max: 5 };
 
 /// What the directory may do: read users, make and end tokens, keep password hashes.
 pub fn identity() -> ControllerIdentity {
@@ -34,10 +37,9 @@ pub struct Directory {
     pub(crate) client: Client,
     pub(crate) settings: Settings,
     pub(crate) passwords: Passwords,
-    /// Failed logins by login name.
-    pub(crate) names: Throttle,
-    /// Failed logins by address.
-    pub(crate) addresses: Throttle,
+    pub(crate) logins: LoginThrottle,
+    /// Wrong current passwords, at a change of one's own, by user id.
+    pub(crate) changes: Throttle,
     users: Arc<Reflector<Whole<User>>>,
     tokens: Arc<Reflector<Whole<Token>>>,
     /// Login name to user id.
@@ -59,8 +61,8 @@ impl Directory {
             client: context.clients.controller(&identity()),
             settings: context.settings.clone(),
             passwords: Passwords::default(),
-            names: Throttle::new(FREE_FAILURES_OF_NAME),
-            addresses: Throttle::new(FREE_FAILURES_OF_ADDRESS),
+            logins: LoginThrottle::default(),
+            changes: Throttle::new(CHANGES),
             users,
             tokens: reflectors.get(),
             by_username,

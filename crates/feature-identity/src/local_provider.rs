@@ -15,7 +15,7 @@ use rest_view::{
 use serde_json::{Map, Value, json};
 
 use crate::directory::Directory;
-use crate::login::{LoginError, LoginRequest};
+use crate::login::{BUSY_RETRY_SECONDS, LoginError, LoginRequest};
 use crate::token::issue::Issued;
 use crate::token::view as token_view;
 
@@ -146,8 +146,11 @@ fn refusal(error: LoginError) -> ApiError {
     match error {
         LoginError::Wrong => ApiError::unauthorized(text),
         LoginError::Disabled => ApiError::permission_denied(text),
-        LoginError::Slowed(_) => ApiError::new(429, "TooManyRequests", text),
-        LoginError::Starting => ApiError::new(503, "ServiceUnavailable", text),
+        LoginError::Slowed(wait) => ApiError::new(429, "TooManyRequests", text).retry_after(wait),
+        LoginError::NameTooLong => ApiError::invalid_field("MaxLengthExceeded", "username", text),
+        LoginError::Busy | LoginError::Starting => {
+            ApiError::new(503, "ServiceUnavailable", text).retry_after(BUSY_RETRY_SECONDS)
+        }
         LoginError::Failed(cause) => {
             tracing::error!(%cause, "login failed");
             ApiError::server_error(text)
@@ -181,6 +184,8 @@ mod tests {
             (LoginError::Disabled, 403, "PermissionDenied"),
             (LoginError::Slowed(3), 429, "TooManyRequests"),
             (LoginError::Starting, 503, "ServiceUnavailable"),
+            (LoginError::Busy, 503, "ServiceUnavailable"),
+            (LoginError::NameTooLong, 422, "MaxLengthExceeded"),
             (LoginError::Failed("secret detail".to_owned()), 500, "ServerError"),
         ] {
             let answered = refusal(error);

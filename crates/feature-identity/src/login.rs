@@ -1,22 +1,26 @@
 //! From a login name and a password to a token.
 //!
-//! Unknown users cost as much time as known ones, and get the same answer. Failures are counted by
-//! login name and by address, and slow further tries down: one name tried with many passwords, and
-//! one password with many names.
+//! Unknown users cost as much time as known ones, and get the same response. Failures slow further attempts down:
+//! [`identity::login_throttle`].
 
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use api_management::setting::{AUTH_USER_SESSION_TTL_MINUTES, KUBECONFIG_TOKEN_TTL_MINUTES};
 use api_management::token::{KIND_KUBECONFIG, KIND_SESSION};
+use api_management::user::USERNAME_MAX;
 use identity::Secret;
-use identity::throttle::address_key;
+use identity::password::{Lane, PasswordError};
+use identity::throttle::Refusal;
 
 use crate::directory::Directory;
 use crate::token::issue::{Issued, TokenRequest};
 
 /// Lifetime of a login when the setting cannot be read, in minutes.
 const SESSION_TTL_MINUTES: i64 = 960;
+
+/// When a client may try again that was refused because of too many others, in seconds.
+pub(crate) const BUSY_RETRY_SECONDS: u64 = 2;
 
 /// What is presented at login.
 #[derive(Clone, Debug)]
@@ -43,12 +47,30 @@ pub enum LoginError {
     /// 429: too many failures for this name, or from this address.
     #[error("too many failed logins; try again in {0} s")]
     Slowed(u64),
+    /// 422: no user can have such a name. Not counted, so that nothing is kept of it.
+    #[error("a login name has at most {USERNAME_MAX} characters")]
+    NameTooLong,
+    /// 503: too many logins at once. Says nothing about the password, and is not counted.
+    #[error("too many logins at once; try again in {BUSY_RETRY_SECONDS} s")]
+    Busy,
     /// 503: the server has just started.
     #[error("the server is still starting; try again in a few seconds")]
     Starting,
     /// 500.
     #[error("Server error while authenticating")]
     Failed(String),
+}
+
+/// A wait in whole seconds, at least one.
+pub(crate) fn seconds(wait: Duration) -> u64 {
+    wait.as_secs_f64().ceil().max(1.0) as u64
+}
+
+fn not_compared(error: PasswordError) -> LoginError {
+    match error {
+        PasswordError::Busy => LoginError::Busy,
+        failed @ PasswordError::Failed(_) => LoginError::Failed(failed.to_string()),
+    }
 }
 
 impl Directory {
@@ -61,25 +83,29 @@ impl Directory {
             return Err(LoginError::Starting);
         }
         let name = request.username.as_str();
-        let address = request.address.map(address_key);
-        // Each counts as failed until it succeeds, so that many at once are slowed down too.
-        let slowed = |wait: Duration| LoginError::Slowed(wait.as_secs().max(1));
-        if let Some(address) = &address {
-            self.addresses.attempt(address, Instant::now()).map_err(slowed)?;
+        if name.chars().nth(USERNAME_MAX).is_some() {
+            return Err(LoginError::NameTooLong);
         }
-        self.names.attempt(name, Instant::now()).map_err(slowed)?;
+        let mut attempt =
+            self.logins.attempt(name, request.address).await.map_err(|refusal| match refusal {
+                Refusal::Slowed(wait) => LoginError::Slowed(seconds(wait)),
+                Refusal::Busy => LoginError::Busy,
+            })?;
+        let lane = if attempt.is_known() { Lane::Known } else { Lane::Stranger };
+        let place = self.passwords.place(lane).await.map_err(not_compared)?;
         let user = self.user_by_username(name);
         let id = user.as_ref().and_then(|user| user.metadata.name.clone());
         let stored = match &id {
             Some(id) => self.stored_hash(id).await.map_err(LoginError::Failed)?,
             None => None,
         };
-        let matches = self.passwords.verify(stored, request.password.clone()).await;
+        attempt.begin();
+        let compared = place.verify(stored, request.password.clone()).await;
+        let matches = compared.map_err(not_compared)?;
         let (Some(user), Some(id), true) = (user, id, matches) else {
             return Err(LoginError::Wrong);
         };
-        self.names.succeeded(name);
-        address.inspect(|address| self.addresses.forgive(address));
+        attempt.succeed();
         if !user.is_enabled() {
             return Err(LoginError::Disabled);
         }

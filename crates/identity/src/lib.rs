@@ -2,13 +2,14 @@
 //! attempts.
 //!
 //! [`credential`] reads what a request presents, [`token`] makes and compares token keys,
-//! [`password`] hashes passwords, [`throttle`] slows guessing down, [`cross_site`] and [`browser`]
-//! keep other sites' pages away from a browser's login. Whose token it is says an
-//! [`Authenticate`], which a feature implements.
+//! [`password`] hashes passwords, [`throttle`] slows guessing down, [`login_throttle`] that of logins, [`cross_site`] and
+//! [`browser`] keep other sites' pages away from a browser's login. Whose token it is says an [`Authenticate`], which a
+//! feature implements.
 
 pub mod browser;
 pub mod credential;
 pub mod cross_site;
+pub mod login_throttle;
 pub mod password;
 pub mod secret;
 pub mod throttle;
@@ -22,6 +23,7 @@ use std::time::SystemTime;
 use futures::future::BoxFuture;
 
 pub use credential::{Presented, Source, presented};
+pub use login_throttle::LoginThrottle;
 pub use password::Passwords;
 pub use secret::Secret;
 pub use throttle::Throttle;

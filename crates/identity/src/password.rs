@@ -5,20 +5,21 @@ use std::sync::Arc;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::login_throttle::count_refused;
 use crate::secret::Secret;
 
-/// Memory of one hash, in KiB: the smallest that OWASP names, so that [`HASHES_MAX`] of them stay
-/// below 20 MiB.
+/// Memory of one hash, in KiB: the smallest that OWASP names, so that one in each [`Lane`] stay below 20 MiB.
 const MEMORY_KIB: u32 = 9 * 1024;
 /// Twice what OWASP wants with this memory; measured, some 45 ms on one core of a small server.
 const PASSES: u32 = 8;
 const LANES: u32 = 1;
-/// Hashes at once; more wait. Bounds memory and leaves processors to other work.
-const HASHES_MAX: usize = 2;
-/// Hashes waited for, those at work included; further ones are refused at once.
-pub const HASHES_WAITING_MAX: usize = 128;
+/// Hashes at once in each [`Lane`]; more wait. Bounds memory and leaves processors to other work.
+const HASHES_PER_LANE: usize = 1;
+/// Hashes waited for in each lane; further ones are refused at once. At 45 ms each the last one begins within 12 s, which
+/// clients wait for a response.
+pub const HASHES_WAITING_MAX: usize = 256;
 /// What a stored hash may ask for: an imported one must not exhaust the server.
 const STORED_MEMORY_KIB_MAX: u32 = 64 * 1024;
 const STORED_PASSES_MAX: u32 = 16;
@@ -27,19 +28,54 @@ pub const PASSWORD_BYTES_MAX: usize = 1024;
 /// Length of a generated password.
 const GENERATED_LENGTH: usize = 20;
 
+/// Who waits for a hash. Each lane has its own queue, so that a flood of strangers keeps nobody waiting who is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Callers who are authenticated, and logins from where the name has logged in before.
+    Known,
+    /// Everybody else.
+    Stranger,
+}
+
 /// Hashes and compares passwords. Cheap to clone.
 #[derive(Clone)]
 pub struct Passwords {
-    places: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
+    known: Queue,
+    strangers: Queue,
     /// Compared with when there is no such user, so that the answer takes as long.
     decoy: Arc<str>,
 }
 
-/// The hash could not be made.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot hash a password: {0}")]
-pub struct PasswordError(String);
+#[derive(Clone)]
+struct Queue {
+    places: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(HASHES_PER_LANE)),
+            waiting: Arc::new(Semaphore::new(HASHES_WAITING_MAX)),
+        }
+    }
+}
+
+/// No hash was made or compared. Says nothing about the password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PasswordError {
+    /// Try again in some seconds.
+    #[error("too many passwords are being checked; try again in a few seconds")]
+    Busy,
+    #[error("cannot hash a password: {0}")]
+    Failed(String),
+}
+
+/// Room for one hash, of which one begins at once.
+pub struct Place<'a> {
+    passwords: &'a Passwords,
+    permit: OwnedSemaphorePermit,
+}
 
 impl Default for Passwords {
     fn default() -> Self {
@@ -48,11 +84,7 @@ impl Default for Passwords {
             "$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}$ZHJvdmVyLWRlY295LXNhbHQ$\
              qqfxSFRVSrNxWr0hw5QU2rcOHUJzIxdCb7VS3h1E2J0"
         );
-        Self {
-            places: Arc::new(Semaphore::new(HASHES_MAX)),
-            waiting: Arc::new(Semaphore::new(HASHES_WAITING_MAX)),
-            decoy: decoy.into(),
-        }
+        Self { known: Queue::default(), strangers: Queue::default(), decoy: decoy.into() }
     }
 }
 
@@ -62,51 +94,71 @@ fn hasher() -> Argon2<'static> {
 }
 
 impl Passwords {
-    /// The hash to store, in PHC form.
-    pub async fn hash(&self, password: Secret) -> Result<String, PasswordError> {
-        self.blocking(move || {
-            let hash = hasher().hash_password(password.expose().as_bytes());
-            hash.map(|hash| hash.to_string()).map_err(|error| PasswordError(error.to_string()))
-        })
-        .await?
+    /// Waits for room to hash in.
+    ///
+    /// # Errors
+    /// [`PasswordError::Busy`] at once when [`HASHES_WAITING_MAX`] wait already.
+    pub async fn place(&self, lane: Lane) -> Result<Place<'_>, PasswordError> {
+        let queue = match lane {
+            Lane::Known => &self.known,
+            Lane::Stranger => &self.strangers,
+        };
+        let _waiting = queue.waiting.try_acquire().map_err(|_| {
+            count_refused();
+            PasswordError::Busy
+        })?;
+        let permit = queue.places.clone().acquire_owned().await;
+        Ok(Place { passwords: self, permit: permit.expect("the semaphore is never closed") })
     }
 
-    /// Whether the password is the one that was hashed. Without a stored hash the answer is no,
-    /// after the same work.
-    pub async fn verify(&self, stored: Option<String>, password: Secret) -> bool {
+    /// The hash to store, in PHC form, for a caller who is known.
+    ///
+    /// # Errors
+    /// See [`PasswordError`].
+    pub async fn hash(&self, password: Secret) -> Result<String, PasswordError> {
+        let work = move || {
+            let hash = hasher().hash_password(password.expose().as_bytes());
+            hash.map(|hash| hash.to_string())
+                .map_err(|error| PasswordError::Failed(error.to_string()))
+        };
+        self.place(Lane::Known).await?.blocking(work).await?
+    }
+}
+
+impl Place<'_> {
+    /// Whether the password is the one that was hashed. Without a stored hash the answer is no, after the same work.
+    ///
+    /// # Errors
+    /// [`PasswordError::Failed`]: nothing was compared.
+    pub async fn verify(
+        self,
+        stored: Option<String>,
+        password: Secret,
+    ) -> Result<bool, PasswordError> {
         if password.expose().is_empty() || password.expose().len() > PASSWORD_BYTES_MAX {
-            return false;
+            return Ok(false);
         }
         let known = stored.is_some();
-        let stored = stored.unwrap_or_else(|| self.decoy.to_string());
+        let stored = stored.unwrap_or_else(|| self.passwords.decoy.to_string());
         let matches = self.blocking(move || {
             usable(&stored).is_some_and(|(hash, _)| {
                 hasher().verify_password(password.expose().as_bytes(), &hash).is_ok()
             })
         });
-        let matches = matches.await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "a password was not compared, so it does not match");
-            false
-        });
-        known & matches
+        Ok(known & matches.await?)
     }
 
     async fn blocking<T: Send + 'static>(
-        &self,
+        self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, PasswordError> {
-        let _waiting = self
-            .waiting
-            .try_acquire()
-            .map_err(|_| PasswordError("too many logins at once, try again".to_owned()))?;
-        let place = Arc::clone(&self.places).acquire_owned().await;
-        let place = place.expect("the semaphore is never closed");
-        // The place goes along: the work goes on when the caller no longer waits.
+        let permit = self.permit;
+        // The permit goes along: the work goes on when the caller no longer waits.
         let done = tokio::task::spawn_blocking(move || {
-            let _place = place;
+            let _permit = permit;
             work()
         });
-        done.await.map_err(|error| PasswordError(error.to_string()))
+        done.await.map_err(|error| PasswordError::Failed(error.to_string()))
     }
 }
 

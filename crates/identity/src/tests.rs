@@ -1,7 +1,6 @@
 //! Tokens, passwords, credentials, throttling.
 
-use std::time::{Duration, Instant};
-
+use futures::FutureExt;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE};
 use proptest::prelude::*;
@@ -10,10 +9,10 @@ use crate::browser::{CSRF_HEADER, CsrfToken, login_cookies, logout_cookies};
 use crate::credential::{Found, Source, presented};
 use crate::cross_site::{CrossSite, Origin, check_anonymous, check_cookie};
 use crate::password::{
-    HASHES_WAITING_MAX, Passwords, generate_password, is_outdated, password_problem,
+    HASHES_WAITING_MAX, Lane, PasswordError, Passwords, generate_password, is_outdated,
+    password_problem,
 };
 use crate::secret::Secret;
-use crate::throttle::{Throttle, address_key};
 use crate::token::{KEY_LENGTH, TokenKey, generate_key, hash_key, verify_key};
 
 fn headers(pairs: &[(http::HeaderName, &str)]) -> HeaderMap {
@@ -66,15 +65,20 @@ fn secrets_do_not_show_in_debug_output() {
     assert!(!format!("{token:?}").contains("verysecret"));
 }
 
+async fn verify(passwords: &Passwords, stored: Option<String>, password: &str) -> bool {
+    let place = passwords.place(Lane::Stranger).await.unwrap();
+    place.verify(stored, Secret::new(password)).await.unwrap()
+}
+
 #[tokio::test]
 async fn a_password_matches_its_hash_and_nobody_matches_no_hash() {
     let passwords = Passwords::default();
     let stored = passwords.hash(Secret::new("correct horse")).await.unwrap();
     assert!(stored.starts_with("$argon2id$"));
-    assert!(passwords.verify(Some(stored.clone()), Secret::new("correct horse")).await);
-    assert!(!passwords.verify(Some(stored), Secret::new("wrong horse")).await);
-    assert!(!passwords.verify(None, Secret::new("correct horse")).await);
-    assert!(!passwords.verify(Some("nonsense".to_owned()), Secret::new("x")).await);
+    assert!(verify(&passwords, Some(stored.clone()), "correct horse").await);
+    assert!(!verify(&passwords, Some(stored), "wrong horse").await);
+    assert!(!verify(&passwords, None, "correct horse").await);
+    assert!(!verify(&passwords, Some("nonsense".to_owned()), "x").await);
 }
 
 #[test]
@@ -83,39 +87,6 @@ fn a_bad_new_password_is_refused_with_the_rule() {
     assert!(problem("short").unwrap().contains("12"));
     assert!(problem("administrator").unwrap().contains("login name"));
     assert_eq!(problem("long enough to do"), None);
-}
-
-#[test]
-fn guessing_gets_slower_and_success_forgives() {
-    let (throttle, start) = (Throttle::new(5), Instant::now());
-    // Each try as soon as it may be.
-    let mut now = start;
-    for expected in [0, 0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] {
-        let wait = throttle.attempt("admin", now).err().unwrap_or_default();
-        assert_eq!(wait, Duration::from_secs(expected));
-        now += wait;
-        if !wait.is_zero() {
-            throttle.attempt("admin", now).unwrap();
-        }
-    }
-    throttle.attempt("other", start).unwrap();
-    throttle.attempt("admin", now).unwrap_err();
-    throttle.succeeded("admin");
-    throttle.attempt("admin", now).unwrap();
-}
-
-#[test]
-fn the_success_of_one_does_not_cover_the_guesses_of_another_at_the_same_address() {
-    let (throttle, now) = (Throttle::new(5), Instant::now());
-    for _ in 0..4 {
-        throttle.attempt("office", now).unwrap();
-        throttle.attempt("office", now).unwrap();
-        throttle.forgive("office");
-    }
-    // Four guesses, and four logins that were good.
-    throttle.attempt("office", now).unwrap();
-    throttle.attempt("office", now).unwrap_err();
-    throttle.forgive("nobody");
 }
 
 #[test]
@@ -164,53 +135,24 @@ async fn a_stored_password_hash_is_not_trusted_blindly() {
     ];
     for parameters in parameters {
         let stored = format!("${parameters}$c29tZXNhbHQ$aGFzaGhhc2hoYXNoaGFzaA");
-        assert!(!passwords.verify(Some(stored.clone()), Secret::new("password")).await);
+        assert!(!verify(&passwords, Some(stored.clone()), "password").await);
         assert!(is_outdated(&stored));
     }
 }
 
 #[tokio::test]
-async fn too_many_logins_at_once_are_turned_away() {
+async fn a_full_queue_of_strangers_is_no_wrong_password_and_keeps_nobody_waiting_who_is_known() {
     let passwords = Passwords::default();
-    let cheap = "$argon2id$v=19$m=8,t=1,p=1$c29tZXNhbHQ$aGFzaGhhc2hoYXNoaGFzaA".to_owned();
-    let mut all: Vec<_> = (0..=HASHES_WAITING_MAX)
-        .map(|_| Box::pin(passwords.verify(Some(cheap.clone()), Secret::new("x"))))
-        .collect();
-    // The first poll of each, in one step of the runtime: none is done before the last has begun.
-    let ready = std::future::poll_fn(|context| {
-        let ready = all.iter_mut().filter_map(|one| match one.as_mut().poll(context) {
-            std::task::Poll::Ready(matches) => Some(matches),
-            std::task::Poll::Pending => None,
-        });
-        std::task::Poll::Ready(ready.collect::<Vec<bool>>())
-    });
-    assert_eq!(ready.await, [false], "the one too many, at once");
-    all.pop();
-    for one in all {
-        assert!(!one.await);
-    }
-    let fresh = passwords.hash(Secret::new("x")).await.unwrap();
-    assert!(passwords.verify(Some(fresh), Secret::new("x")).await, "there is room again");
-}
-
-#[test]
-fn attempts_at_once_count_too() {
-    let (throttle, now) = (Throttle::new(5), Instant::now());
-    let begun = (0..100).filter(|_| throttle.attempt("admin", now).is_ok()).count();
-    assert_eq!(begun, 5);
-    assert_eq!(throttle.attempt("admin", now), Err(Duration::from_secs(1)));
-    assert_eq!(throttle.attempt("admin", now + Duration::from_secs(1)), Ok(()));
-    throttle.succeeded("admin");
-    assert_eq!(throttle.attempt("admin", now), Ok(()));
-}
-
-#[test]
-fn an_address_is_one_key_in_all_its_forms() {
-    let key = |text: &str| address_key(text.parse().unwrap());
-    assert_eq!(key("192.0.2.1"), key("::ffff:192.0.2.1"));
-    assert_ne!(key("192.0.2.1"), key("192.0.2.2"));
-    assert_eq!(key("2001:db8::1"), key("2001:db8::2"));
-    assert_ne!(key("2001:db8::1"), key("2001:db8:0:1::1"));
+    let held = passwords.place(Lane::Stranger).await.unwrap();
+    let mut queue: Vec<_> =
+        (0..HASHES_WAITING_MAX).map(|_| Box::pin(passwords.place(Lane::Stranger))).collect();
+    let mut pending = || queue.iter_mut().all(|one| one.as_mut().now_or_never().is_none());
+    assert!(pending());
+    let refused = passwords.place(Lane::Stranger).now_or_never();
+    assert!(matches!(refused, Some(Err(PasswordError::Busy))), "the one too many, at once");
+    assert!(passwords.place(Lane::Known).now_or_never().is_some_and(|place| place.is_ok()));
+    drop((held, queue));
+    assert!(!verify(&passwords, None, "x").await, "there is room again");
 }
 
 proptest! {

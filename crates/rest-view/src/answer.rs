@@ -93,6 +93,7 @@ fn form(body: &Bytes) -> Map<String, Value> {
 /// An answer before its headers.
 pub(crate) enum Answer {
     Json(StatusCode, Value),
+    Error(ApiError),
     Empty(StatusCode),
     /// To the interface for people, at this URL.
     Interface(String),
@@ -101,7 +102,7 @@ pub(crate) enum Answer {
 
 impl From<ApiError> for Answer {
     fn from(error: ApiError) -> Self {
-        Self::Json(error.status_code(), error.to_json())
+        Self::Error(error)
     }
 }
 
@@ -126,6 +127,15 @@ impl Answer {
             Self::Json(status, value) => {
                 let (bytes, content_type) = encode(format, &value);
                 (with_status(status, bytes), Some(content_type))
+            }
+            Self::Error(error) => {
+                let (bytes, content_type) = encode(format, &error.to_json());
+                let mut response = with_status(error.status_code(), bytes);
+                if let Some(seconds) = error.retry_after {
+                    let seconds = HeaderValue::from(seconds);
+                    response.headers_mut().insert(header::RETRY_AFTER, seconds);
+                }
+                (response, Some(content_type))
             }
         };
         let headers = response.headers_mut();

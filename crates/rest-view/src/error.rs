@@ -16,6 +16,8 @@ pub struct ApiError {
     pub message: String,
     /// The field at fault, where there is one.
     pub field: Option<String>,
+    /// When to try again, in seconds: the header `Retry-After`.
+    pub retry_after: Option<u64>,
     /// Written in the form of authentication failures.
     unauthenticated: bool,
 }
@@ -27,11 +29,17 @@ impl ApiError {
             code: code.to_owned(),
             message: message.into(),
             field: None,
+            retry_after: None,
             unauthenticated: false,
         }
     }
     pub fn field(mut self, name: &str) -> Self {
         self.field = Some(name.to_owned());
+        self
+    }
+    /// Tells the client when to try again.
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
         self
     }
     /// No credential, or one that does not hold. Has a body of its own form, as clients expect.

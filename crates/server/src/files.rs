@@ -143,3 +143,13 @@ fn kubeconfig(url: &str, ca_pem: &str, token: &str) -> String {
     });
     format!("{config:#}\n")
 }
+/// Allows this process as many open files as the system lets it: each connection is one, and most systems begin with
+/// 1,024.
+pub fn raise_open_max() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
+    if let Err(error) = raised {
+        tracing::warn!(%error, "cannot raise the number of open files; it bounds connections");
+    }
+}

@@ -5,6 +5,7 @@
 
 pub mod admission;
 mod authentication;
+mod bodies;
 mod clients;
 pub mod definitions;
 pub mod encryption;

@@ -42,7 +42,7 @@ impl TrustedProxies {
     /// Removes what only proxies may say, unless one that is trusted said it.
     pub fn remove_untrusted<B>(&self, request: &mut Request<B>) {
         let peer = request.extensions().get::<PeerAddress>();
-        if peer.is_some_and(|peer| self.trusts(peer.0.ip().to_canonical())) {
+        if peer.is_some_and(|peer| self.contains(peer.0.ip().to_canonical())) {
             return;
         }
         for name in FORWARDED {
@@ -50,7 +50,8 @@ impl TrustedProxies {
         }
     }
 
-    fn trusts(&self, address: IpAddr) -> bool {
+    /// Whether an address is that of such a proxy.
+    pub fn contains(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address))
     }
 
@@ -61,7 +62,7 @@ impl TrustedProxies {
         let values = headers.get_all(FORWARDED_FOR).iter().rev();
         let hops = values.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
         for hop in hops {
-            if !self.trusts(sender) {
+            if !self.contains(sender) {
                 break;
             }
             let Ok(named) = hop.trim().parse::<IpAddr>() else { break };

@@ -9,11 +9,9 @@ use std::task::{Context as TaskContext, Poll};
 
 use api_meta::status::Status;
 use apiserver::attributes::Revocation;
-use apiserver::body::read::ReadError;
 use apiserver::body::respond::{self, Body};
-use apiserver::serve::PeerAddress;
+use apiserver::serve::{self, PeerAddress};
 use apiserver::{ApiServer, UserInfo};
-use bytes::Bytes;
 use cluster_access::proxy::{Caller, Proxy};
 use feature_kit::access::Membership;
 use feature_kit::{AccessResolver, Route};
@@ -25,6 +23,7 @@ use identity::Identity;
 use rest_view::{RestView, Subscriber};
 
 use crate::authentication::{Authenticated, Authentication, Refusal};
+use crate::bodies::{self, Anonymous};
 use crate::clients::InProcess;
 use crate::peer::TrustedProxies;
 use crate::revocation::{Revocations, RoleScope};
@@ -57,6 +56,7 @@ pub struct Parts {
     pub access: Arc<dyn AccessResolver>,
     pub proxies: TrustedProxies,
     pub security_headers: SecurityHeaders,
+    pub anonymous: Anonymous,
 }
 
 /// The service behind the listener. Cheap to clone.
@@ -97,6 +97,7 @@ impl Router {
                 wrong_cluster(&identity)
             }
             Ok(Some(identity)) => {
+                serve::authenticated(request.extensions());
                 return Ok(self.0.proxy.handle(self.caller(&identity), request).await);
             }
             Ok(None) => Status::unauthorized(),
@@ -128,6 +129,13 @@ impl Router {
             Err(refusal) if is_view(path) || route.is_some() => return refused_view(&refusal),
             Err(refusal) => return respond::status(&refusal.to_status()),
         };
+        if identity.is_some() {
+            serve::authenticated(request.extensions());
+        }
+        let _open = match self.begin_anonymous(&request, identity.as_ref(), route) {
+            Ok(open) => open,
+            Err(status) => return view_error(&status),
+        };
         if let Some(route) = route {
             return self.feature(route, request, identity.as_ref()).await;
         }
@@ -144,6 +152,20 @@ impl Router {
             return self.local(request, identity, &rest).await;
         }
         self.management(request, identity.as_ref()).await
+    }
+
+    /// Counts a request without credentials that this server answers itself; the management API counts its own.
+    fn begin_anonymous(
+        &self,
+        request: &Request<Incoming>,
+        identity: Option<&Authenticated>,
+        route: Option<&Route>,
+    ) -> Result<Option<bodies::Open>, Status> {
+        if identity.is_some() || !(route.is_some() || is_view(request.uri().path())) {
+            return Ok(None);
+        }
+        let sender = self.0.proxies.sender(request.extensions(), request.headers());
+        self.0.anonymous.begin(sender).map(Some)
     }
 
     async fn connect(&self, request: Request<Incoming>) -> Response<Body> {
@@ -198,7 +220,13 @@ impl Router {
         let mut caller = identity.map_or_else(rest_view::Caller::anonymous, viewer);
         caller.address = self.0.proxies.sender(request.extensions(), request.headers());
         let (parts, body) = request.into_parts();
-        match read_body(body, rest_view::view::BODY_SIZE_MAX).await {
+        let size_max = rest_view::view::BODY_SIZE_MAX;
+        let body = match identity {
+            Some(_) => bodies::read(body, size_max).await,
+            None if is_public_view(parts.uri.path()) => bodies::read_public(body, size_max).await,
+            None => bodies::refuse(body).await,
+        };
+        match body {
             Ok(body) => {
                 let request = Request::from_parts(parts, body);
                 self.0.view.handle(request, &caller, &client).await.map(respond::full)
@@ -243,7 +271,7 @@ impl Router {
                 return respond::status(&wrong_cluster(identity)).map(outbound);
             }
             if cluster != LOCAL {
-                return self.0.proxy.handle(self.caller(identity), request).await;
+                return self.0.proxy.read(self.caller(identity), request).await;
             }
             let (mut parts, body) = request.into_parts();
             if let Err(status) = rebase(&mut parts, &below[LOCAL.len()..]) {
@@ -279,6 +307,7 @@ impl Router {
         identity: Option<&Authenticated>,
     ) -> Response<Body> {
         if identity.is_none() && !route.public {
+            let _ = bodies::refuse(request.into_body()).await;
             return refused_view(&Refusal::Unauthenticated);
         }
         let caller = identity.map(|identity| feature_kit::route::Caller {
@@ -287,7 +316,11 @@ impl Router {
             groups: identity.groups.clone(),
         });
         let (parts, body) = request.into_parts();
-        match read_body(body, route.body_max_bytes).await {
+        let body = match identity {
+            Some(_) => bodies::read(body, route.body_max_bytes).await,
+            None => bodies::read_public(body, route.body_max_bytes).await,
+        };
+        match body {
             Ok(body) => {
                 let request = feature_kit::route::Request { parts, body, caller };
                 route.handler.handle(request).await.map(respond::full)
@@ -393,7 +426,12 @@ fn view_error(status: &Status) -> Response<Body> {
         "status": status.code,
         "message": status.message,
     });
-    respond::json_bytes(code, body.to_string())
+    let mut response = respond::json_bytes(code, body.to_string());
+    let retry_after = status.details.as_ref().and_then(|details| details.retry_after_seconds);
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+    }
+    response
 }
 
 /// A request that nobody may act on, in the form of the REST view.
@@ -407,14 +445,6 @@ fn refused_view(refusal: &Refusal) -> Response<Body> {
         Refusal::CrossSite(_) => status.reason = "PermissionDenied".into(),
     }
     view_error(&status)
-}
-
-/// A whole body within a limit.
-async fn read_body(body: Incoming, size_max: usize) -> Result<Bytes, Status> {
-    apiserver::body::read::read(body, size_max).await.map_err(|error| match error {
-        ReadError::TooLarge { .. } => Status::too_large(error.to_string()),
-        ReadError::Broken { .. } => Status::bad_request(error.to_string()),
-    })
 }
 
 impl tower::Service<Request<Incoming>> for Router {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use apiserver::ApiServer;
 use apiserver::assembly::{Assembly, Profile, Running};
+use apiserver::{ApiServer, rejections};
 use cluster_access::ClusterAccess;
 use cluster_access::proxy::Proxy;
 use controller::ManagementScope;
@@ -26,6 +26,7 @@ use tunnel::Sessions;
 
 use crate::admission;
 use crate::authentication::Authentication;
+use crate::bodies::Anonymous;
 use crate::clients::InProcess;
 use crate::features::{Told, features};
 use crate::files::{DataFolder, Keys};
@@ -60,6 +61,7 @@ pub struct Server {
 /// Runs until `shutdown`, telling people on standard error what they need to know.
 pub async fn run(settings: ServerSettings, shutdown: CancellationToken) -> anyhow::Result<()> {
     let begun = Instant::now();
+    crate::files::raise_open_max();
     let server = Server::start(settings).await?;
     let took = begun.elapsed();
     eprintln!("drover serves {} (ready in {} ms)", server.url, took.as_millis());
@@ -117,8 +119,15 @@ impl Server {
         let (end, ended) = watch::channel(false);
         let proxies = TrustedProxies::parse(&settings.trusted_proxies)
             .map_err(|entry| anyhow::anyhow!("\"{entry}\" is no trusted proxy's address"))?;
+        let trusted = proxies.clone();
         let router = plane.router(&running.server, certificate, &ca_pem, proxies);
-        tasks.spawn(apiserver::serve::serve::<_, Outbound>(listener, tls, router.clone(), ended));
+        tasks.spawn(apiserver::serve::serve_behind::<_, Outbound>(
+            Arc::new(move |address| trusted.contains(address)),
+            listener,
+            tls,
+            router.clone(),
+            ended,
+        ));
         let token = administrator_token(&folder, &plane.directory).await?;
         folder.write_kubeconfig(&url, &ca_pem, &token)?;
         running.server.set_ready(true);
@@ -210,6 +219,8 @@ impl Plane {
         };
         let features = features(&context, &told);
         let revocations = Revocations::new(directory.clone(), graph.clone());
+        rejections::show("logins", identity::login_throttle::refused);
+        rejections::show("downstream_responses", cluster_access::conduct::rejected);
         Self { context, features, connections, directory, graph, sessions, access, revocations }
     }
 
@@ -242,6 +253,7 @@ impl Plane {
             access: self.graph.clone(),
             proxies,
             security_headers: SecurityHeaders::new(certificate, ca_pem),
+            anonymous: Anonymous::default(),
         })
     }
 }

@@ -46,6 +46,11 @@ pub const AGENT_DIAL_TIME_MAX: Duration = Duration::from_secs(10);
 pub const AGENT_API_BODY_MAX_BYTES: usize = 1024 * 1024;
 /// One line of the credential stream: a CA bundle and a token.
 pub const CREDENTIAL_MAX_BYTES: usize = 256 * 1024;
+/// Until the agent has answered a request to its API.
+pub const AGENT_API_TIME_MAX: Duration = Duration::from_secs(10);
+/// Pause between two credential reports that are looked at; further ones wait with the agent. Agents report when they
+/// connect and when a token rotates.
+pub const CREDENTIAL_PACE: Duration = Duration::from_secs(1);
 /// Text of a refused `CONNECT`.
 pub const REFUSAL_TEXT_MAX_BYTES: usize = 4 * 1024;
 /// Pause before the credential stream is asked for again when it broke.

@@ -16,8 +16,9 @@ use crate::address::Address;
 use crate::admission::{Registrar, SessionInfo};
 use crate::agent_api::{self, CredentialReport};
 use crate::limits::{
-    AGENT_API_BODY_MAX_BYTES, CREDENTIAL_MAX_BYTES, CREDENTIAL_RETRY, HEADERS_MAX_BYTES,
-    PEER_SILENCE_SUSPECT, REFUSAL_TEXT_MAX_BYTES, SEND_BUFFER_MAX_BYTES, STREAMS_PER_SESSION_MAX,
+    AGENT_API_BODY_MAX_BYTES, AGENT_API_TIME_MAX, CREDENTIAL_MAX_BYTES, CREDENTIAL_PACE,
+    CREDENTIAL_RETRY, HEADERS_MAX_BYTES, PEER_SILENCE_SUSPECT, REFUSAL_TEXT_MAX_BYTES,
+    SEND_BUFFER_MAX_BYTES, STREAMS_PER_SESSION_MAX,
 };
 use crate::liveness::{Heard, RoundTrip, beat};
 use crate::reader::Reader;
@@ -161,11 +162,15 @@ impl Session {
     /// A small request to the agent's API.
     pub(crate) async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), DialError> {
         let _slot = self.slots.take().ok_or(DialError::Saturated)?;
-        let (response, _send) = self.send(api_request(path), true).await?;
-        let status = response.status();
-        let mut body = response.into_body();
-        let bytes = read_body(&mut body, AGENT_API_BODY_MAX_BYTES).await?;
-        Ok((status, bytes))
+        let asked = async {
+            let (response, _send) = self.send(api_request(path), true).await?;
+            let status = response.status();
+            let mut body = response.into_body();
+            let bytes = read_body(&mut body, AGENT_API_BODY_MAX_BYTES).await?;
+            Ok((status, bytes))
+        };
+        let asked = tokio::time::timeout(AGENT_API_TIME_MAX, asked).await;
+        asked.map_err(|_| DialError::TimedOut { after: AGENT_API_TIME_MAX })?
     }
 
     /// Follows the agent's credential reports until the session ends.
@@ -179,7 +184,10 @@ impl Session {
     }
 
     async fn read_credentials(&self, registrar: &dyn Registrar) -> Result<(), DialError> {
-        let (response, _send) = self.send(api_request(agent_api::PATH_CREDENTIALS), true).await?;
+        let sending = self.send(api_request(agent_api::PATH_CREDENTIALS), true);
+        let sent = tokio::time::timeout(AGENT_API_TIME_MAX, sending).await;
+        let (response, _send) =
+            sent.map_err(|_| DialError::TimedOut { after: AGENT_API_TIME_MAX })??;
         if response.status() != StatusCode::OK {
             return Err(DialError::AgentAnswer(response.status()));
         }
@@ -203,6 +211,8 @@ impl Session {
                     }
                     Err(_) => return Err(DialError::Malformed),
                 }
+                // What comes meanwhile waits with the agent, since nobody reads it.
+                tokio::time::sleep(CREDENTIAL_PACE).await;
             }
         }
         Ok(())

@@ -7,17 +7,19 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use e2e::measure::{Row, apiserver, fleet, lists, proxy, start, subscribers, table};
+use e2e::measure::{Row, apiserver, fleet, flood, lists, proxy, start, subscribers, table};
 
 type Measure = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Measure); 9] = [
+const PARTS: [(&str, Measure); 11] = [
     ("start", start::times),
     ("idle", start::idle_memory),
     ("sim", fleet::single_import),
     ("proxy", proxy::measure),
     ("bulk", proxy::measure_bulk),
     ("fleet", fleet::measure),
+    ("flood", flood::of_strangers),
+    ("hostile", flood::of_clusters),
     ("lists", lists::measure),
     ("subscribers", subscribers::measure),
     ("apiserver", apiserver::measure),

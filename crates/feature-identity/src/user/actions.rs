@@ -13,6 +13,7 @@ use rest_view::{ActionAnswer, ActionHandler, ActionRequest, ApiError, Context, K
 use serde_json::{Map, Value};
 
 use crate::directory::Directory;
+use crate::login::BUSY_RETRY_SECONDS;
 use crate::user::passwords::SetPasswordError;
 
 /// Sets anybody's password, for who may update that user.
@@ -88,7 +89,12 @@ pub(crate) fn refusal(error: &SetPasswordError) -> ApiError {
     match error {
         SetPasswordError::NoUser => ApiError::not_found(text),
         SetPasswordError::WrongCurrent => ApiError::invalid_body(text),
-        SetPasswordError::Slowed(_) => ApiError::new(429, "TooManyRequests", text),
+        SetPasswordError::Slowed(wait) => {
+            ApiError::new(429, "TooManyRequests", text).retry_after(*wait)
+        }
+        SetPasswordError::Busy => {
+            ApiError::new(503, "ServiceUnavailable", text).retry_after(BUSY_RETRY_SECONDS)
+        }
         SetPasswordError::Unfit(_) => ApiError::invalid_field("InvalidFormat", "newPassword", text),
         SetPasswordError::Failed(_) => {
             tracing::error!(error = %text, "setting a password");

@@ -1,19 +1,20 @@
 //! Password hashes: one Secret per local user, in a namespace of their own.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use api_management::setting::PASSWORD_MIN_LENGTH;
 use api_management::{User, keys};
 use controller::{Attempt, ensure};
 use identity::Secret as Hidden;
-use identity::password::password_problem;
+use identity::password::{Lane, PasswordError, password_problem};
+use identity::throttle::{Key, Refusal};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
 use kube::{Api, Client, ResourceExt};
 
 use crate::directory::Directory;
+use crate::login::{BUSY_RETRY_SECONDS, seconds};
 
 /// Key of the hash in the Secret.
 const HASH_KEY: &str = "hash";
@@ -30,11 +31,23 @@ pub enum SetPasswordError {
     /// Too many wrong ones.
     #[error("too many wrong passwords; try again in {0} s")]
     Slowed(u64),
+    /// Too many passwords are checked at once. Says nothing about this one, and is not counted.
+    #[error("too many passwords are being checked; try again in {BUSY_RETRY_SECONDS} s")]
+    Busy,
     /// What the new password must be.
     #[error("new password {0}")]
     Unfit(String),
     #[error("could not set the password: {0}")]
     Failed(String),
+}
+
+impl From<PasswordError> for SetPasswordError {
+    fn from(error: PasswordError) -> Self {
+        match error {
+            PasswordError::Busy => Self::Busy,
+            failed @ PasswordError::Failed(_) => Self::Failed(failed.to_string()),
+        }
+    }
 }
 
 /// The Secret that holds a user's hash; it goes when the user goes.
@@ -102,7 +115,7 @@ impl Directory {
         let user = self.user(user).await.ok_or(SetPasswordError::NoUser)?;
         self.check_password(&new, &user.username)?;
         let failed = |error: String| SetPasswordError::Failed(error);
-        let hash = self.passwords.hash(new).await.map_err(|error| failed(error.to_string()))?;
+        let hash = self.passwords.hash(new).await?;
         store(&self.client, &user, hash).await.map_err(|error| failed(error.chain()))
     }
 
@@ -116,14 +129,18 @@ impl Directory {
         current: Hidden,
         new: Hidden,
     ) -> Result<(), SetPasswordError> {
-        // A user's id is no login name, so the two do not meet.
-        let slowed = |wait: Duration| SetPasswordError::Slowed(wait.as_secs().max(1));
-        self.names.attempt(user, Instant::now()).map_err(slowed)?;
+        let key = Key::new("change password", &[user.as_bytes()]);
+        let mut attempt = self.changes.attempt(key).await.map_err(|refusal| match refusal {
+            Refusal::Slowed(wait) => SetPasswordError::Slowed(seconds(wait)),
+            Refusal::Busy => SetPasswordError::Busy,
+        })?;
+        let place = self.passwords.place(Lane::Known).await?;
         let stored = self.stored_hash(user).await.map_err(SetPasswordError::Failed)?;
-        if !self.passwords.verify(stored, current).await {
+        attempt.begin();
+        if !place.verify(stored, current).await? {
             return Err(SetPasswordError::WrongCurrent);
         }
-        self.names.succeeded(user);
+        attempt.succeed();
         self.set_password(user, new).await
     }
 }

@@ -152,7 +152,9 @@ async fn copy_into(scope: DownstreamScope, here: ProjectSecrets) {
         cluster: scope.cluster.clone(),
         agent: scope.client.clone(),
         namespaces: scope.reflectors.get(),
-        copies: Reflectors::new(client.clone(), scope.stop.clone()).selected(&label),
+        copies: Reflectors::new(client.clone(), scope.stop.clone())
+            .in_pages_of(controller::downstream::PAGE_OBJECTS)
+            .selected(&label),
         standing: Arc::default(),
         refused: tokio::sync::Notify::default(),
         told: tokio::sync::Mutex::default(),

@@ -1,0 +1,165 @@
+//! How a cluster behaves towards this server: what it may send of responses that the server itself reads, and what
+//! becomes of one that sends more.
+//!
+//! A cluster belongs to somebody else. One that floods is refused for a while, alone: nothing is asked of it, its
+//! reachability says why, and each further time lasts longer. The streaming proxy goes on: it buffers nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tunnel::ClusterId;
+
+use crate::access::Reachability;
+use crate::error::AccessError;
+use crate::limits::{
+    BACK_OFF_FIRST, BACK_OFF_FORGET, BACK_OFF_MAX, BUFFERED_FOR_PEOPLE_MAX, BUFFERED_MAX,
+    BUFFERED_PER_CLUSTER_MAX, LIST_BYTES_MAX, LISTS_MAX, VOLUME_AT_ONCE, VOLUME_PER_SECOND,
+};
+use crate::reading::Reader;
+
+/// Bytes of all clusters' responses that are buffered now.
+static BUFFERED: AtomicUsize = AtomicUsize::new(0);
+/// Responses that were broken off because a limit was reached, and requests not sent because of an earlier one.
+static REJECTED: AtomicU64 = AtomicU64::new(0);
+
+/// How often a limit of downstream responses rejected something since the process began.
+pub fn rejected() -> u64 {
+    REJECTED.load(Ordering::Relaxed)
+}
+
+pub(crate) fn count_rejected() {
+    REJECTED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// See the module. One for each cluster; it outlives changes of the endpoint, which the cluster's agent makes.
+pub(crate) struct Conduct {
+    cluster: ClusterId,
+    state: watch::Sender<Reachability>,
+    buffered: AtomicUsize,
+    buffered_for_people: AtomicUsize,
+    record: Mutex<Record>,
+}
+
+#[derive(Default)]
+struct Record {
+    offences: u32,
+    last: Option<Offence>,
+    /// When all of [`VOLUME_AT_ONCE`] may be sent again.
+    volume_full_at: Option<Instant>,
+    /// Bytes of lists that are read page by page, by path.
+    lists: HashMap<String, u64>,
+}
+
+#[derive(Clone)]
+struct Offence {
+    at: Instant,
+    until: Instant,
+    reason: String,
+}
+
+impl Conduct {
+    pub(crate) fn new(cluster: ClusterId, state: watch::Sender<Reachability>) -> Arc<Self> {
+        let (buffered, buffered_for_people) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Self { cluster, state, buffered, buffered_for_people, record: Mutex::default() })
+    }
+
+    /// Whether the cluster may be asked.
+    ///
+    /// # Errors
+    /// [`AccessError::Misbehaved`]: not yet.
+    pub(crate) fn check(&self) -> Result<(), AccessError> {
+        let now = Instant::now();
+        let offence = self.record.lock().last.clone().filter(|offence| offence.until > now);
+        let Some(Offence { until, reason, .. }) = offence else { return Ok(()) };
+        count_rejected();
+        let retry_seconds = (until - now).as_secs_f64().ceil() as u64;
+        Err(AccessError::Misbehaved { reason, retry_seconds })
+    }
+
+    /// Refuses the cluster for a while.
+    pub(crate) fn offend(&self, reason: &str) {
+        let now = Instant::now();
+        let mut record = self.record.lock();
+        let last = record.last.as_ref();
+        if last.is_some_and(|last| last.until > now) {
+            // Requests that were under way together are one offence.
+            return;
+        }
+        if last.is_some_and(|last| now - last.at > BACK_OFF_FORGET) {
+            record.offences = 0;
+        }
+        let wait = BACK_OFF_FIRST.saturating_mul(1 << record.offences.min(16)).min(BACK_OFF_MAX);
+        record.offences += 1;
+        record.last = Some(Offence { at: now, until: now + wait, reason: reason.to_owned() });
+        drop(record);
+        tracing::warn!(
+            cluster = %self.cluster,
+            reason,
+            seconds = wait.as_secs(),
+            "a cluster is not asked for a while"
+        );
+        self.state.send_replace(Reachability::Unreachable { reason: reason.to_owned() });
+    }
+
+    /// Counts what the cluster has sent. False when it is more than it may.
+    pub(crate) fn add_volume(&self, bytes: usize) -> bool {
+        let now = Instant::now();
+        let time = |bytes: f64| Duration::from_secs_f64(bytes / VOLUME_PER_SECOND as f64);
+        let mut record = self.record.lock();
+        let full_at = record.volume_full_at.map_or(now, |at| at.max(now)) + time(bytes as f64);
+        record.volume_full_at = Some(full_at);
+        full_at - now <= time(VOLUME_AT_ONCE as f64)
+    }
+
+    /// Counts bytes of a page of a list; the first page begins anew. False when the list is too long.
+    pub(crate) fn add_page(&self, path: &str, is_first: bool, bytes: usize) -> bool {
+        let mut record = self.record.lock();
+        if record.lists.len() >= LISTS_MAX && !record.lists.contains_key(path) {
+            record.lists.clear();
+        }
+        let so_far = record.lists.entry(path.to_owned()).or_default();
+        *so_far = if is_first { 0 } else { *so_far } + bytes as u64;
+        *so_far <= LIST_BYTES_MAX
+    }
+
+    pub(crate) fn buffer(self: &Arc<Self>, reader: Reader) -> Buffered {
+        Buffered { conduct: self.clone(), reader, bytes: 0 }
+    }
+
+    fn buffered(&self, reader: Reader) -> (&AtomicUsize, usize) {
+        match reader {
+            Reader::Server => (&self.buffered, BUFFERED_PER_CLUSTER_MAX),
+            Reader::Person => (&self.buffered_for_people, BUFFERED_FOR_PEOPLE_MAX),
+        }
+    }
+}
+
+/// Bytes that are buffered for one response, given back on drop.
+pub(crate) struct Buffered {
+    conduct: Arc<Conduct>,
+    reader: Reader,
+    bytes: usize,
+}
+
+impl Buffered {
+    /// Takes room for more. False when there is none.
+    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes;
+        let (buffered, bytes_max) = self.conduct.buffered(self.reader);
+        let own = buffered.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let all = BUFFERED.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        own <= bytes_max && all <= BUFFERED_MAX
+    }
+}
+
+impl Drop for Buffered {
+    fn drop(&mut self) {
+        self.conduct.buffered(self.reader).0.fetch_sub(self.bytes, Ordering::Relaxed);
+        BUFFERED.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
