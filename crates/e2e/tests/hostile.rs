@@ -5,13 +5,17 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use e2e::http::runtime;
 use e2e::journey::{self, MANAGEMENT};
-use e2e::{Cli, Guarantee, Outcome, Server, Shared, Sim, eventually, no_second_try, programs};
+use e2e::socket::Event;
+use e2e::{
+    Cli, Guarantee, Outcome, Server, Shared, Sim, Socket, eventually, no_second_try, programs,
+};
 use http::Method;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -212,6 +216,59 @@ fn an_agent_with_the_wrong_checksum_trusts_nobody_and_says_so() {
     assert!(!text.contains(&secret), "the token is in the log: {text}");
     let token = journey::registration_token(&world.server, &id).unwrap();
     assert!(token["status"]["usedAt"].is_null(), "{token}");
+}
+
+#[test]
+fn an_agent_whose_key_was_replaced_carries_nothing_any_more() {
+    no_second_try(Guarantee::Revocation);
+    let world = world();
+    let (id, first) = world.cluster("replaced");
+    let admin = world.server.admin().unwrap();
+    let old_sim = Sim::start(&[]).unwrap();
+    let _old = world.agent(&old_sim, "replaced-old", &first, &world.checksum());
+    let version = format!("/k8s/clusters/{id}/version");
+    eventually("the first agent carries requests", || admin.get(&version)?.success());
+    let watch = format!("/k8s/clusters/{id}/api/v1/namespaces?watch=true");
+    let mut open = Socket::open(&admin, &watch, &[]).unwrap().unwrap();
+    runtime().block_on(open.next()).unwrap();
+
+    let body = json!({
+        "apiVersion": "management.cattle.io/v3", "kind": "ClusterRegistrationToken",
+        "metadata": {"name": "second", "namespace": id}, "spec": {"clusterName": id},
+    });
+    let tokens = format!("{MANAGEMENT}/namespaces/{id}/clusterregistrationtokens");
+    admin.post(&tokens, &body).unwrap().success().unwrap();
+    let second = eventually("the second token", || -> Result<String> {
+        let token = admin.get(&format!("{tokens}/second"))?.success()?;
+        Ok(token["status"]["token"].as_str().context("no token yet")?.to_owned())
+    });
+    let registered = || -> Result<String> {
+        let cluster = journey::cluster(&world.server, &id)?;
+        let name = cluster["status"]["agentIdentity"]["tokenName"].as_str();
+        Ok(name.context("no identity")?.to_owned())
+    };
+    let new_sim = Sim::start(&[]).unwrap();
+    let mut new = world.agent(&new_sim, "replaced-new", &second, &world.checksum());
+    eventually("the second agent is registered", || -> Result<()> {
+        ensure!(registered()? == "second");
+        Ok(())
+    });
+    let since = Instant::now();
+    while let Ok(Event::Frame(_)) = runtime().block_on(open.next()) {}
+    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    eventually("the second agent carries requests", || admin.get(&version)?.success());
+
+    // The first would go on, if it could: with the second gone, there is nobody.
+    new.end();
+    eventually("nobody carries requests", || -> Result<()> {
+        let answer = admin.get(&version)?;
+        ensure!(answer.status.is_server_error(), "{}", answer.text());
+        Ok(())
+    });
+    for _ in 0..20 {
+        let answer = admin.get(&version).unwrap();
+        assert!(answer.status.is_server_error(), "{}: {}", answer.status, answer.text());
+    }
 }
 
 /// A kubeconfig for an address where nobody listens.

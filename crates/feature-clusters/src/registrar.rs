@@ -5,7 +5,7 @@
 //! is how an agent that lost its key comes back. The write is bound to the version that was read, so
 //! of two agents with one token exactly one gets in.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -22,11 +22,13 @@ use serde_json::{Value, json};
 use tunnel::admission::decide;
 use tunnel::{
     Admission, ApiCredential, Hello, KeyId, KeyRecord, PublicKey, Refusal, Registrar, SessionInfo,
-    TokenRecord,
+    Sessions, TokenRecord,
 };
 
 use crate::connections::{Connections, Obstacle};
 
+/// Replaced keys that are remembered. They matter only as long as their sessions take to end.
+const REPLACED_KEYS_MAX: usize = 10_000;
 /// What of an agent's words is kept in a condition.
 const TROUBLE_MAX_BYTES: usize = 1024;
 /// Reason of the condition that says that an agent was not let in.
@@ -50,6 +52,8 @@ pub fn identity() -> ControllerIdentity {
 #[derive(Default)]
 struct Index {
     keys: HashMap<KeyId, (String, PublicKey)>,
+    /// Keys that were registered and no longer are: their sessions are over.
+    replaced: HashSet<KeyId>,
     tokens: HashMap<String, Key>,
 }
 
@@ -60,17 +64,26 @@ pub struct AgentRegistrar {
     tokens: Arc<Reflector<Whole<ClusterRegistrationToken>>>,
     index: Arc<RwLock<Index>>,
     connections: Arc<Connections>,
+    sessions: Arc<Sessions>,
 }
 
 impl AgentRegistrar {
     /// Must be called inside a tokio runtime.
-    pub fn new(context: &ManagementContext, connections: Arc<Connections>) -> Arc<Self> {
+    ///
+    /// `sessions`: those of a key end when it is registered no more.
+    pub fn new(
+        context: &ManagementContext,
+        connections: Arc<Connections>,
+        sessions: Arc<Sessions>,
+    ) -> Arc<Self> {
         let clusters = context.scope.reflectors.get::<Whole<Cluster>>();
         let tokens = context.scope.reflectors.get::<Whole<ClusterRegistrationToken>>();
         let index = Arc::new(RwLock::new(Index::default()));
-        let keys = index.clone();
+        let (keys, open) = (index.clone(), sessions.clone());
         clusters.subscribe(move |change| {
-            index_cluster(&mut keys.write(), change);
+            if let Some(replaced) = index_cluster(&mut keys.write(), change) {
+                open.cut_key(&change.key().name, &replaced);
+            }
             true
         });
         let by_token = index.clone();
@@ -79,7 +92,12 @@ impl AgentRegistrar {
             true
         });
         let client = context.clients.controller(&identity());
-        Arc::new(Self { client, clusters, tokens, index, connections })
+        Arc::new(Self { client, clusters, tokens, index, connections, sessions })
+    }
+
+    /// Whether the session's key was registered when it began and is no longer.
+    fn is_replaced(&self, session: &SessionInfo) -> bool {
+        self.index.read().replaced.contains(&session.key)
     }
 
     fn key_record(&self, id: &KeyId) -> Option<KeyRecord> {
@@ -185,7 +203,8 @@ pub(crate) fn expires_at(token: &ClusterRegistrationToken) -> SystemTime {
     at.map_or(SystemTime::UNIX_EPOCH, SystemTime::from)
 }
 
-fn index_cluster(index: &mut Index, change: &Change<'_, Cluster>) {
+/// Gives back the key that is registered no more.
+fn index_cluster(index: &mut Index, change: &Change<'_, Cluster>) -> Option<KeyId> {
     let registered = |cluster: &Cluster| {
         let identity = cluster.status.agent_identity.as_ref()?;
         identity.public_key.parse::<PublicKey>().ok()
@@ -194,14 +213,21 @@ fn index_cluster(index: &mut Index, change: &Change<'_, Cluster>) {
         Change::Applied { old, .. } => old.and_then(|old| registered(old)),
         Change::Deleted { old, .. } => registered(old),
     };
-    if let Some(old) = old {
-        index.keys.remove(&old.id());
+    let old = old.map(|key| key.id());
+    if let Some(old) = &old {
+        index.keys.remove(old);
+        if index.replaced.len() >= REPLACED_KEYS_MAX {
+            index.replaced.clear();
+        }
+        index.replaced.insert(old.clone());
     }
     if let Change::Applied { key, new, .. } = change
         && let Some(public_key) = registered(new)
     {
+        index.replaced.remove(&public_key.id());
         index.keys.insert(public_key.id(), (key.name.clone(), public_key));
     }
+    old.filter(|old| index.replaced.contains(old))
 }
 
 fn index_token(index: &mut Index, change: &Change<'_, ClusterRegistrationToken>) {
@@ -234,15 +260,26 @@ impl Registrar for AgentRegistrar {
         })
     }
     fn connected(&self, session: &SessionInfo) {
+        // It was let in, and its key replaced before it was there to be cut.
+        if self.is_replaced(session) {
+            self.sessions.cut_key(&session.cluster, &session.key);
+            return;
+        }
         self.connections.clear(&session.cluster);
     }
     fn disconnected(&self, session: &SessionInfo, _cause: &str) {
         self.connections.clear(&session.cluster);
     }
     fn reported(&self, session: &SessionInfo, credential: ApiCredential) {
+        if self.is_replaced(session) {
+            return;
+        }
         self.connections.report(&session.cluster, credential);
     }
     fn troubled(&self, session: &SessionInfo, trouble: &str) {
+        if self.is_replaced(session) {
+            return;
+        }
         let trouble = &trouble[..trouble.floor_char_boundary(TROUBLE_MAX_BYTES)];
         let message = format!("the agent is connected, but: {trouble}");
         self.connections.obstruct(&session.cluster, Obstacle { reason: NO_CREDENTIAL, message });

@@ -232,7 +232,8 @@ impl Plane {
         proxies: TrustedProxies,
     ) -> Router {
         let ca_checksum = pki::ca_checksum(ca_pem);
-        let registrar = AgentRegistrar::new(&self.context, self.connections.clone());
+        let registrar =
+            AgentRegistrar::new(&self.context, self.connections.clone(), self.sessions.clone());
         let reflectors = &self.context.scope.reflectors;
         let revocations = self.revocations.clone();
         let resolver = Resolver::new(reflectors, self.connections.clone(), revocations.clone());

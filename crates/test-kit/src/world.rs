@@ -97,7 +97,7 @@ impl World {
             feature_workloads::feature(&context),
             feature_records::feature(),
         ];
-        let registrar = AgentRegistrar::new(&context, connections.clone());
+        let registrar = AgentRegistrar::new(&context, connections.clone(), tunnel::Sessions::new());
         api.registry.set_plugins(vec![admission(FeatureRules::new(&features))]);
         define(&api.admin(), &features).await;
         runtime::seed(&features, &api.admin()).await.unwrap();
