@@ -27,7 +27,7 @@ pub fn identity() -> ControllerIdentity {
     let secrets = rule("", &["secrets"], &["get", "create", "patch"]);
     ControllerIdentity::new(
         "directory",
-        vec![ours(&["users"], &["get"]), ours(&["tokens"], &["get", "create", "delete"])],
+        vec![ours(&["users"], &["get"]), ours(&["tokens"], &["get", "list", "create", "delete"])],
     )
     .within(keys::PASSWORDS_NS, secrets)
 }

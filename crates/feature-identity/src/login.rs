@@ -3,6 +3,7 @@
 //! Unknown users cost as much time as known ones, and get the same response. Failures slow further attempts down:
 //! [`identity::login_throttle`].
 
+use controller::ReconcileError;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -100,7 +101,7 @@ impl Directory {
             None => None,
         };
         attempt.begin();
-        let compared = place.verify(stored, request.password.clone()).await;
+        let compared = place.verify(stored.clone(), request.password.clone()).await;
         let matches = compared.map_err(not_compared)?;
         let (Some(user), Some(id), true) = (user, id, matches) else {
             return Err(LoginError::Wrong);
@@ -110,7 +111,14 @@ impl Directory {
             return Err(LoginError::Disabled);
         }
         let token = self.token_of_login(&id, &request);
-        self.issue(token).await.map_err(|error| LoginError::Failed(error.chain()))
+        let failed = |error: ReconcileError| LoginError::Failed(error.chain());
+        let issued = self.issue(token).await.map_err(failed)?;
+        // Whoever set another password meanwhile has ended all logins but this one.
+        if self.stored_hash(&id).await.map_err(LoginError::Failed)? != stored {
+            self.revoke(&issued.key.name).await.map_err(failed)?;
+            return Err(LoginError::Wrong);
+        }
+        Ok(issued)
     }
 
     fn token_of_login(&self, user_id: &str, request: &LoginRequest) -> TokenRequest {

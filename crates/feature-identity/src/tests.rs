@@ -6,7 +6,7 @@ use api_management::{Token, User};
 use identity::credential::Source;
 use identity::{Presented, Refused, Secret, TokenKey, generate_key, hash_key};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 
 use crate::token::authenticate::judge;
 use crate::token::issue::{TokenRequest, object};
@@ -55,6 +55,31 @@ fn a_token_holds_for_its_key_its_time_and_an_enabled_user() {
     disabled.enabled = Some(false);
     let refused = judge(&presented(&key), &disabled, Some(&user), now);
     assert_eq!(refused.unwrap_err(), Refused::Disabled);
+}
+
+#[test]
+fn a_new_user_with_an_old_id_does_not_get_the_tokens_of_the_old_one() {
+    let key = generate_key();
+    let user = |uid: &str, created: i64| {
+        let mut user = <User as Default>::default();
+        user.metadata.uid = Some(uid.to_owned());
+        let created = Timestamp::from_millisecond(created).unwrap();
+        user.metadata.creation_timestamp = Some(Time(created));
+        user
+    };
+    let mut of_old = token(&key);
+    of_old.metadata.owner_references = Some(vec![OwnerReference {
+        kind: "User".to_owned(),
+        name: "u-1".to_owned(),
+        uid: "old".to_owned(),
+        ..OwnerReference::default()
+    }]);
+    let judged = |token: &Token, user: &User| judge(&presented(&key), token, Some(user), 1_000_500);
+    assert!(judged(&of_old, &user("old", 500_000)).is_ok());
+    assert_eq!(judged(&of_old, &user("new", 500_000)).unwrap_err(), Refused::NoUser);
+    // Without a reference, by age.
+    assert!(judged(&token(&key), &user("any", 1_000_000)).is_ok());
+    assert_eq!(judged(&token(&key), &user("any", 1_000_400)).unwrap_err(), Refused::NoUser);
 }
 
 #[test]

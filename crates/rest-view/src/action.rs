@@ -81,6 +81,8 @@ pub enum ActionAnswer {
     Empty(StatusCode),
     /// A stored object of the action's own kind, shown as a resource.
     Object(Value),
+    /// As `Object`, with fields that are about the action and not stored.
+    ObjectWith(Value, Map<String, Value>),
     /// Stored objects of the action's own kind, shown as a collection on one page.
     Objects(Vec<Value>),
     /// A value of an embedded type: `type` and `baseType` are added.

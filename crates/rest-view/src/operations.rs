@@ -305,6 +305,13 @@ fn answer_of(context: &Context<'_>, descriptor: &Descriptor, answer: ActionAnswe
     match answer {
         ActionAnswer::Empty(status) => Answer::Empty(status),
         ActionAnswer::Object(stored) => shown(context, descriptor, &stored, StatusCode::OK, false),
+        ActionAnswer::ObjectWith(stored, fields) => {
+            let mut answer = shown(context, descriptor, &stored, StatusCode::OK, false);
+            if let Answer::Json(_, Value::Object(body)) = &mut answer {
+                body.extend(fields);
+            }
+            answer
+        }
         ActionAnswer::Objects(stored) => {
             let url = context.urls.collection(descriptor);
             let page = page_of_all(context, descriptor, &stored);

@@ -163,7 +163,7 @@ async fn a_login_gives_a_token_that_holds_until_logout() {
 
     let ended = rest.call(&token, "POST", "/v3/tokens?action=logout", json!({})).await;
     assert_eq!(ended.status, 200);
-    assert_eq!(ended.headers.get_all("set-cookie").iter().count(), 2);
+    assert_eq!(ended.headers.get_all("set-cookie").iter().count(), 3);
     eventually("the end of the token", async || {
         let status = rest.get(&token, "/v3/tokens").await.status;
         if status == 401 { Ok(()) } else { Err(status) }
@@ -303,6 +303,48 @@ async fn passwords_are_set_by_who_may_and_changed_by_who_knows() {
         if status == 401 { Ok(()) } else { Err(status) }
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thief_is_out_when_the_password_is_set_anew() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    let ann = rest.user(&admin, "ann").await;
+    let stolen = rest.token_of("ann", PASSWORD).await;
+    let program = rest.call(&stolen, "POST", "/v3/tokens", json!({"description": "CI"})).await;
+    let program = program.text("token");
+    let holds = async |token: &str| rest.get(token, "/v3/tokens").await.status == 200;
+
+    let set = format!("/v3/users/{ann}?action=setpassword");
+    let new = json!({"newPassword": "another good password"});
+    let done = rest.call(&admin, "POST", &set, new).await;
+    assert_eq!((&done.body["endedTokens"], &done.body["remainingTokens"]), (&json!(1), &json!(1)));
+    assert_eq!((done.text("id"), done.text("type").as_str()), (ann.clone(), "user"));
+    eventually(
+        "the end of the login",
+        async || if holds(&stolen).await { Err(()) } else { Ok(()) },
+    )
+    .await;
+    assert!(holds(&program).await && holds(&admin).await);
+
+    // Who changes it goes on, others of the same user do not.
+    let (own, other) = (
+        rest.token_of("ann", "another good password").await,
+        rest.token_of("ann", "another good password").await,
+    );
+    let change = json!({"currentPassword": "another good password",
+        "newPassword": "yet another password", "endTokens": true});
+    let done = rest.call(&own, "POST", "/v3/users?action=changepassword", change).await;
+    assert_eq!(done.body["type"], "changePasswordOutput", "{}", done.body);
+    assert_eq!((&done.body["endedTokens"], &done.body["remainingTokens"]), (&json!(2), &json!(0)));
+    for ended in [other, program] {
+        eventually(
+            "the end of all others",
+            async || if holds(&ended).await { Err(()) } else { Ok(()) },
+        )
+        .await;
+    }
+    assert!(holds(&own).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -85,6 +85,9 @@ pub enum UserCommand {
         user: String,
         #[command(flatten)]
         password: NewPassword,
+        /// Also end the user's tokens for the API and in kubeconfigs; logins end in any case
+        #[arg(long)]
+        end_tokens: bool,
         #[command(flatten)]
         server: ServerArgs,
     },

@@ -59,14 +59,21 @@ pub async fn run(command: UserCommand) -> Result<(), CliError> {
         UserCommand::Enable { users, server } => {
             enable(&Api::open(server.name())?, &users, true).await
         }
-        UserCommand::SetPassword { user, password, server } => {
+        UserCommand::SetPassword { user, password, end_tokens, server } => {
             let api = Api::open(server.name())?;
             let found = api.resolve(&api::USER, &user).await?;
             let password = new_password(password, &user)?;
-            let body = json!({"newPassword": password});
+            let body = json!({"newPassword": password, "endTokens": end_tokens});
             let what = format!("setting the password of \"{user}\"");
-            api.action("users", id(&found), "setpassword", &body, &what).await?;
-            tell!("{user} has a new password");
+            let done = api.action("users", id(&found), "setpassword", &body, &what).await?;
+            let ended = done["endedTokens"].as_u64().unwrap_or_default();
+            let remaining = done["remainingTokens"].as_u64().unwrap_or_default();
+            tell!("{user} has a new password; logins and tokens ended: {ended}");
+            if remaining > 0 {
+                tell!(
+                    "{remaining} tokens for the API or in kubeconfigs still hold; \"--end-tokens\" ends them, too"
+                );
+            }
             Ok(())
         }
         UserCommand::Rm { users, yes, server } => {

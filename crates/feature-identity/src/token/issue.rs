@@ -4,7 +4,7 @@ use api_management::{Token, ids, keys, token as kinds};
 use controller::{Attempt, ReconcileError, ensure};
 use identity::{TokenKey, generate_key, hash_key, random_text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::PostParams;
+use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
@@ -24,6 +24,14 @@ pub struct TokenRequest {
     /// Made from another token, not by a login.
     pub derived: bool,
     pub auth_provider: String,
+}
+
+/// What became of a user's tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndedTokens {
+    pub ended: usize,
+    /// For the API and in kubeconfigs; not counting the one that asks.
+    pub remaining: usize,
 }
 
 /// A token just made.
@@ -116,6 +124,38 @@ impl Directory {
         let token = created.attempt(|| format!("create token for user \"{}\"", user.name_any()))?;
         let key = TokenKey { name: token.name_any(), key };
         Ok(Issued { token, key })
+    }
+
+    /// Ends a user's tokens, all but `except`: those of logins, and with `all` also those for the API and kubeconfigs.
+    /// What rests on them ends at once.
+    ///
+    /// # Errors
+    /// The API refused; some may have ended. Calling it again is harmless.
+    pub async fn end_tokens(
+        &self,
+        user_id: &str,
+        except: Option<&str>,
+        all: bool,
+    ) -> Result<EndedTokens, ReconcileError> {
+        let api: Api<Token> = Api::all(self.client.clone());
+        // As it is stored, not as it is known: a login may have made one a moment ago.
+        let tokens = api.list(&ListParams::default()).await;
+        let tokens = tokens.attempt(|| "list tokens".to_owned())?;
+        let mut counts = EndedTokens::default();
+        for token in tokens.iter().filter(|token| token.user_id == user_id) {
+            let name = token.name_any();
+            if except == Some(name.as_str()) {
+                continue;
+            }
+            let kind = token.labels().get(keys::TOKEN_KIND).map(String::as_str);
+            if all || kind == Some(kinds::KIND_SESSION) {
+                ensure::absent(&api, &name).await?;
+                counts.ended += 1;
+            } else {
+                counts.remaining += 1;
+            }
+        }
+        Ok(counts)
     }
 
     /// Ends a token. Harmless when it has ended.

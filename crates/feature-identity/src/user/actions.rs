@@ -6,7 +6,6 @@ use api_management::setting::FIRST_LOGIN;
 use api_management::{Setting, User};
 use feature_kit::view::resource_of;
 use futures::future::BoxFuture;
-use http::StatusCode;
 use identity::Secret;
 use rest_view::store::{call, may};
 use rest_view::{ActionAnswer, ActionHandler, ActionRequest, ApiError, Context, Key};
@@ -15,6 +14,11 @@ use serde_json::{Map, Value};
 use crate::directory::Directory;
 use crate::login::BUSY_RETRY_SECONDS;
 use crate::user::passwords::SetPasswordError;
+
+/// Input: whether tokens for the API and in kubeconfigs end, too.
+pub const END_TOKENS: &str = "endTokens";
+/// What `changepassword` answers.
+pub const CHANGED: &str = "changePasswordOutput";
 
 /// Sets anybody's password, for who may update that user.
 pub struct SetPassword(pub Arc<Directory>);
@@ -35,7 +39,9 @@ impl ActionHandler for SetPassword {
             let new = secret(&request.input, "newPassword");
             self.0.set_password(name, new).await.map_err(|error| refusal(&error))?;
             end_first_login(request.context).await;
-            Ok(ActionAnswer::Object(user.clone()))
+            // The administrator's own login goes on when it is their own password.
+            let fields = self.0.end_logins(name, &request).await?;
+            Ok(ActionAnswer::ObjectWith(user.clone(), fields))
         })
     }
 }
@@ -55,8 +61,32 @@ impl ActionHandler for ChangePassword {
             let changed = self.0.change_password(user, current, new).await;
             changed.map_err(|error| refusal(&error))?;
             end_first_login(request.context).await;
-            Ok(ActionAnswer::Empty(StatusCode::OK))
+            let fields = self.0.end_logins(user, &request).await?;
+            Ok(ActionAnswer::value(CHANGED, fields))
         })
+    }
+}
+
+impl Directory {
+    /// Ends what an earlier password gave: the user's logins but the present one, and all their tokens when that is asked
+    /// for. Gives back what is said about it.
+    async fn end_logins(
+        &self,
+        user: &str,
+        request: &ActionRequest<'_>,
+    ) -> Result<Map<String, Value>, ApiError> {
+        let all = request.input.get(END_TOKENS) == Some(&Value::Bool(true));
+        let present = request.context.caller.token_id.as_deref();
+        let counts = self.end_tokens(user, present, all).await.map_err(|error| {
+            tracing::error!(error = error.chain(), user, "ending logins after a new password");
+            ApiError::server_error(
+                "the password is set, but not all logins were ended; set it once more",
+            )
+        })?;
+        Ok(Map::from_iter([
+            ("endedTokens".to_owned(), counts.ended.into()),
+            ("remainingTokens".to_owned(), counts.remaining.into()),
+        ]))
     }
 }
 

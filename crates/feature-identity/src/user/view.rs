@@ -16,7 +16,7 @@ use rest_view::{
 use serde_json::{Map, Value};
 
 use crate::directory::Directory;
-use crate::user::actions::{ChangePassword, SetPassword, refusal};
+use crate::user::actions::{CHANGED, ChangePassword, END_TOKENS, SetPassword, refusal};
 
 pub fn view(directory: &Arc<Directory>) -> Descriptor {
     let kube = KubeStore::new(resource_of::<User>());
@@ -26,10 +26,14 @@ pub fn view(directory: &Arc<Directory>) -> Descriptor {
         // Not stored in the object; blanks around it are kept.
         .root([Field::new("password", FieldType::Password).create().write_only()])
         .types([
-            StructType::writable("setPasswordInput", vec![secret("newPassword")]),
+            StructType::writable("setPasswordInput", vec![secret("newPassword"), end_tokens()]),
             StructType::writable(
                 "changePasswordInput",
-                vec![secret("currentPassword"), secret("newPassword")],
+                vec![secret("currentPassword"), secret("newPassword"), end_tokens()],
+            ),
+            StructType::new(
+                CHANGED,
+                vec![Field::int("endedTokens"), Field::int("remainingTokens")],
             ),
         ])
         .action(
@@ -39,11 +43,16 @@ pub fn view(directory: &Arc<Directory>) -> Descriptor {
         )
         .collection_action(
             Action::new("changepassword", ChangePassword(directory.clone()))
-                .input("changePasswordInput"),
+                .input("changePasswordInput")
+                .output(CHANGED),
         )
         .validator(validate)
         .formatter(format)
         .personal(&["me"])
+}
+
+fn end_tokens() -> Field {
+    Field::boolean(END_TOKENS)
 }
 
 /// Of type password, so that blanks around it are kept.

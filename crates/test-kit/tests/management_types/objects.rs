@@ -245,10 +245,9 @@ async fn who_has_the_namespace_of_a_users_name_does_not_get_their_preferences() 
     let rest = Rest::start().await;
     let bob = Asker::User("u-bob");
     let namespaces: Api<Namespace> = Api::all(rest.world.admin());
-    let of_project = json!({"metadata": {"name": "u-bob", "annotations": {
-        "management.cattle.io/system-namespace": "true", "drover.io/project": "c-one:u-bob"}}});
-    let of_project: Namespace = serde_json::from_value(of_project).unwrap();
-    namespaces.create(&PostParams::default(), &of_project).await.unwrap();
+    let of_somebody = json!({"metadata": {"name": "u-bob"}});
+    let of_somebody: Namespace = serde_json::from_value(of_somebody).unwrap();
+    namespaces.create(&PostParams::default(), &of_somebody).await.unwrap();
     let theme = json!({"name": "theme", "value": "dark"});
     let (status, answer) = rest.ask(bob, "POST", "/v3/preferences", &theme).await;
     assert_eq!((status, &answer["code"]), (409, &json!("NameTaken")), "{answer}");
