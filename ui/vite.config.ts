@@ -1,11 +1,12 @@
 /// <reference types="vitest/config" />
 import { readFileSync } from "node:fs";
 import { readdir, readFile, writeFile } from "node:fs/promises";
+import type { ClientRequest } from "node:http";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import react from "@vitejs/plugin-react";
-import { defineConfig, type Plugin } from "vite";
+import { defineConfig, type Plugin, type ProxyOptions } from "vite";
 
 /** Files that gain from compression; fonts are compressed already. */
 const COMPRESSIBLE = /\.(css|html|js|svg)$/;
@@ -66,6 +67,15 @@ function fontLicences(): Plugin {
   };
 }
 
+/** The server takes a login from pages of its own origin only, and these stand for them. */
+const fromTheServersOwnPage: NonNullable<ProxyOptions["configure"]> = (proxy) => {
+  const rename = (request: ClientRequest) => {
+    if (request.getHeader("origin")) request.setHeader("origin", server);
+  };
+  proxy.on("proxyReq", rename);
+  proxy.on("proxyReqWs", rename);
+};
+
 /** The server to develop against, as `drover up` prints it. */
 const server = process.env.DROVER_URL ?? "https://localhost:8443";
 
@@ -86,7 +96,7 @@ export default defineConfig({
     proxy: Object.fromEntries(
       ["/v3", "/v3-public", "/k8s", "/api"].map((path) => [
         path,
-        { target: server, secure: false, ws: true },
+        { target: server, secure: false, ws: true, configure: fromTheServersOwnPage },
       ]),
     ),
   },

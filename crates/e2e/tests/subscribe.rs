@@ -292,7 +292,8 @@ fn a_page_opens_it_with_the_cookie_and_a_foreign_page_does_not() {
         assert_eq!((status, &body["code"]), (403, &json!("PermissionDenied")), "{origin} {body}");
     }
     assert_eq!(refused(&anyone, path, &[]).0, 401);
-    assert_eq!(refused(&anyone, path, &[("cookie", "R_SESS=token-x:y")]).0, 401);
+    let unknown = [("cookie", "R_SESS=token-x:y"), ("origin", world.server.url())];
+    assert_eq!(refused(&anyone, path, &unknown).0, 401);
     let plain = world.admin().get("/v3/subscribe").unwrap();
     assert_eq!(plain.status, 400, "{}", plain.text());
     let unknown = refused(&world.admin(), "/v3/subscribe?resourceTypes=unicorn", &[]);
