@@ -308,18 +308,19 @@ fn nobody_watches_for_years_with_a_token_that_was_stolen_for_a_moment() {
             .unwrap()
     };
     eventually("the role counts", || actor.send(as_masters("/api/v1/secrets"))?.success());
-    let watch = runtime().block_on(async {
+    let (connection, mut body) = runtime().block_on(async {
         let mut connection = actor.connect().await.unwrap();
         let path = "/api/v1/secrets?watch=true&timeoutSeconds=315360000";
         let response = connection.response(as_masters(path)).await.unwrap();
         assert_eq!(response.status(), 200);
         let mut body = response.into_body();
         body.frame().await.unwrap().unwrap();
-        runtime().spawn(async move {
-            while let Some(Ok(_)) = body.frame().await {}
-            drop(connection);
-            Instant::now()
-        })
+        (connection, body)
+    });
+    let watch = runtime().spawn(async move {
+        while let Some(Ok(_)) = body.frame().await {}
+        drop(connection);
+        Instant::now()
     });
     admin.delete(&format!("{bindings}/actor-acts")).unwrap().success().unwrap();
     let since = Instant::now();

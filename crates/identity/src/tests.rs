@@ -178,9 +178,10 @@ fn own_origins() -> Vec<Origin> {
 
 #[test]
 fn only_pages_of_our_own_change_anything_with_a_cookie() {
+    type Headers<'a> = &'a [(&'a str, &'a str)];
     const OWN: &str = "https://drover.example";
     // What the browser says of the page, and whether it may write, open a stream, log in.
-    let cases: &[(&[(&str, &str)], [bool; 3])] = &[
+    let cases: &[(Headers<'_>, [bool; 3])] = &[
         (&[], [false, false, true]),
         (&[("origin", OWN)], [true; 3]),
         (&[("origin", "https://DROVER.example:443")], [true; 3]),

@@ -113,9 +113,7 @@ impl Server {
         plane.directory.synced().await;
 
         let mut tasks = JoinSet::new();
-        let certificate = ServingCertificate::load(keys.serving.clone())
-            .context("cannot load the serving certificate")?;
-        let tls = serve_certificate(certificate.clone(), &mut tasks)?;
+        let (certificate, tls) = serve_certificate(&keys.serving, &mut tasks)?;
         let (end, ended) = watch::channel(false);
         let proxies = TrustedProxies::parse(&settings.trusted_proxies)
             .map_err(|entry| anyhow::anyhow!("\"{entry}\" is no trusted proxy's address"))?;
@@ -317,14 +315,17 @@ fn certificate_names(server_url: &str, address: SocketAddr) -> Vec<String> {
     names
 }
 
-/// The TLS settings, kept current when the certificate's files change.
+/// The certificate and the TLS settings, kept current when the certificate's files change.
 fn serve_certificate(
-    certificate: Arc<ServingCertificate>,
+    files: &pki::CertificateFiles,
     tasks: &mut JoinSet<()>,
-) -> anyhow::Result<watch::Receiver<Arc<rustls::ServerConfig>>> {
+) -> anyhow::Result<(Arc<ServingCertificate>, watch::Receiver<Arc<rustls::ServerConfig>>)> {
+    let certificate =
+        ServingCertificate::load(files.clone()).context("cannot load the serving certificate")?;
     let config = pki::server_config(certificate.clone(), &ClientCertificatePolicy::None)?;
     // The resolver follows the files by itself; the channel is for settings that replace the whole configuration.
     let (sender, receiver) = watch::channel(Arc::new(config));
+    let followed = certificate.clone();
     tasks.spawn(async move {
         let mut look = tokio::time::interval(CERTIFICATE_LOOK_EVERY);
         loop {
@@ -333,10 +334,10 @@ fn serve_certificate(
                 () = sender.closed() => return,
                 _ = look.tick() => {}
             }
-            if let Err(error) = certificate.reload_if_changed() {
+            if let Err(error) = followed.reload_if_changed() {
                 tracing::warn!(%error, "the serving certificate was not reloaded");
             }
         }
     });
-    Ok(receiver)
+    Ok((certificate, receiver))
 }
