@@ -25,6 +25,10 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
+  // Names that tests use for servers on this machine, and for pages that they answer themselves.
+  "--host-resolver-rules=MAP *.corp.example 127.0.0.1, MAP *.test 127.0.0.1",
+  // Else no page but those of this machine may reach a server on it, which no real server is.
+  "--disable-features=LocalNetworkAccessChecks",
 ];
 
 /** Longest wait for something on a page. */
@@ -102,9 +106,10 @@ export class Visitor {
     page.on("pageerror", (error) => this.complaints.push(`page error: ${error.message}`));
   }
 
-  async signIn(): Promise<void> {
+  /** `origin`: where the server is opened; by default under its own URL. */
+  async signIn(origin = ""): Promise<void> {
     const { page } = this;
-    await page.goto("/");
+    await page.goto(`${origin}/`);
     await page.getByLabel("User name").fill("admin");
     await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
