@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,8 @@ use e2e::http::runtime;
 use e2e::journey::{self, MANAGEMENT};
 use e2e::socket::Event;
 use e2e::{
-    Cli, Guarantee, Outcome, Server, Shared, Sim, Socket, eventually, no_second_try, programs,
+    Cli, Guarantee, Kubeconfig, Outcome, Server, Shared, Sim, Socket, eventually, no_second_try,
+    programs,
 };
 use http::Method;
 use serde_json::{Value, json};
@@ -24,6 +25,8 @@ use testbed::Process;
 /// Beyond every limit of a body.
 const HUGE_BYTES: usize = 10 * 1024 * 1024;
 const DEPTH: usize = 10_000;
+/// Where an agent keeps its key.
+const AGENT_NAMESPACE: &str = "cattle-system";
 const LOGIN: &str = "/v3-public/localProviders/local?action=login";
 
 struct World {
@@ -75,13 +78,39 @@ impl World {
 
     /// An agent as a person would start it by hand.
     fn agent(&self, sim: &Sim, name: &str, token: &str, checksum: &str) -> Process {
+        self.agent_by(&sim.kubeconfig(), name, token, checksum)
+    }
+
+    /// As [`Self::agent`], with a token of the cluster, which is what an agent reports to the server.
+    fn agent_with_access(&self, sim: &Sim, name: &str, token: &str) -> Process {
+        let kubectl = sim.kubectl().unwrap();
+        kubectl.succeed(&["create", "namespace", AGENT_NAMESPACE]).unwrap();
+        kubectl.succeed(&["create", "serviceaccount", "agent", "-n", "default"]).unwrap();
+        let role = ["--clusterrole=cluster-admin", "--serviceaccount=default:agent"];
+        kubectl.succeed(&["create", "clusterrolebinding", "agent", role[0], role[1]]).unwrap();
+        let access = kubectl.succeed(&["create", "token", "agent", "-n", "default"]).unwrap();
+        let admin = Kubeconfig::read(&sim.kubeconfig()).unwrap();
+        let text = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "clusters": [{"name": "it", "cluster": {
+                "server": admin.server, "certificate-authority-data": STANDARD.encode(&admin.ca_pem),
+            }}],
+            "users": [{"name": "it", "user": {"token": access.trim()}}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        });
+        let path = self.server.folder().join(format!("{name}.kubeconfig"));
+        std::fs::write(&path, text.to_string()).unwrap();
+        self.agent_by(&path, name, token, &self.checksum())
+    }
+
+    fn agent_by(&self, kubeconfig: &Path, name: &str, token: &str, checksum: &str) -> Process {
         let mut command = std::process::Command::new(programs::drover().unwrap());
         let home = self.server.folder().join(name);
         std::fs::create_dir(&home).unwrap();
         command
             .args(["agent", "cluster", "--server", self.server.url(), "--token", token])
             .args(["--ca-checksum", checksum, "--kubeconfig"])
-            .arg(sim.kubeconfig())
+            .arg(kubeconfig)
             .env("HOME", &home);
         Process::start("drover agent", &command, &home.join("agent.log")).unwrap()
     }
@@ -225,11 +254,14 @@ fn an_agent_whose_key_was_replaced_carries_nothing_any_more() {
     let (id, first) = world.cluster("replaced");
     let admin = world.server.admin().unwrap();
     let old_sim = Sim::start(&[]).unwrap();
-    let _old = world.agent(&old_sim, "replaced-old", &first, &world.checksum());
+    let _old = world.agent_with_access(&old_sim, "replaced-old", &first);
     let version = format!("/k8s/clusters/{id}/version");
     eventually("the first agent carries requests", || admin.get(&version)?.success());
-    let watch = format!("/k8s/clusters/{id}/api/v1/namespaces?watch=true");
-    let mut open = Socket::open(&admin, &watch, &[]).unwrap().unwrap();
+    let namespaces = format!("/k8s/clusters/{id}/api/v1/namespaces");
+    eventually("roles are there", || admin.get(&namespaces)?.success());
+    let origin = [("origin", world.server.url())];
+    let mut open =
+        Socket::open(&admin, &format!("{namespaces}?watch=true"), &origin).unwrap().unwrap();
     runtime().block_on(open.next()).unwrap();
 
     let body = json!({
@@ -248,7 +280,7 @@ fn an_agent_whose_key_was_replaced_carries_nothing_any_more() {
         Ok(name.context("no identity")?.to_owned())
     };
     let new_sim = Sim::start(&[]).unwrap();
-    let mut new = world.agent(&new_sim, "replaced-new", &second, &world.checksum());
+    let mut new = world.agent_with_access(&new_sim, "replaced-new", &second);
     eventually("the second agent is registered", || -> Result<()> {
         ensure!(registered()? == "second");
         Ok(())

@@ -116,7 +116,9 @@ impl AgentRegistrar {
         let (key, token) = self.token(secret)?;
         let cluster = self.clusters.named(&token.spec.cluster_name)?;
         let registered = cluster.status.agent_identity.as_ref();
-        let used_by = registered.filter(|identity| identity.token_name == key.name);
+        // A token that registered an earlier key is spent, too: else its agent would come back.
+        let is_spent = !token.status.used_at.is_empty();
+        let used_by = registered.filter(|identity| is_spent || identity.token_name == key.name);
         let used_by = used_by.and_then(|identity| identity.public_key.parse::<PublicKey>().ok());
         Some(TokenRecord {
             cluster: token.spec.cluster_name.as_str().into(),

@@ -14,6 +14,17 @@ pub const MANAGEMENT: Reasons = &[
     ("not offered", &NOT_OFFERED),
     ("owners are bookkeeping and not shown", &["*.ownerReferences"]),
     (
+        "a new password ends logins, and says how many",
+        &[
+            "changePasswordInput.endTokens",
+            "changePasswordOutput",
+            "changePasswordOutput.endedTokens",
+            "changePasswordOutput.remainingTokens",
+            "setPasswordInput.endTokens",
+            "user??changepassword",
+        ],
+    ),
+    (
         "actions are offered when what they do is there",
         &[
             "activeDirectoryConfig?disable",
