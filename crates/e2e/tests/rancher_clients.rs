@@ -46,11 +46,15 @@ fn world() -> Arc<World> {
 }
 
 impl World {
-    /// A client with the token of a login, and the token's id.
+    /// A client with a token for the API, and the token's id. A login would end with the password that one of the tests
+    /// sets.
     fn admin(&self) -> (Client, String) {
-        let token = self.server.login("admin", ADMIN_PASSWORD).unwrap();
-        let id = token.split(':').next().unwrap().to_owned();
-        (self.server.anyone().unwrap().bearer(&token), id)
+        let login = self.server.login("admin", ADMIN_PASSWORD).unwrap();
+        let anyone = self.server.anyone().unwrap();
+        let body = serde_json::json!({"type": "token", "description": "client"});
+        let made = anyone.bearer(&login).post("/v3/tokens", &body).unwrap().success().unwrap();
+        let id = made["id"].as_str().unwrap().to_owned();
+        (anyone.bearer(made["token"].as_str().unwrap()), id)
     }
 
     /// What a failed step is told with.
