@@ -122,8 +122,10 @@ impl Proxy {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        let is_discovery = path::is_discovery(request.uri());
         match self.forward(caller, request.map(wrap)).await {
             Ok(response) => response,
+            Err(status) if is_discovery && status.code == 403 => answer::text(&status),
             Err(status) => answer::status(&status),
         }
     }
