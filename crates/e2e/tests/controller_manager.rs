@@ -28,7 +28,7 @@ const MINUTE: Duration = Duration::from_secs(90);
 /// Errors that are to be expected, by what they contain, how often in a round, and why.
 const EXPLAINED: [(&str, usize, &str); 8] = [
     ("The manifest file is empty", 0, "the start tells so of a flag that is not used"),
-    ("is not as new as written version", 50, "a controller waits until it sees its own write"),
+    ("is not as new as written version", 200, "a controller waits until it sees its own write"),
     ("exceeded quota: room", 40, "the round asks for more pods than a quota allows"),
     (
         "the object has been modified",
