@@ -119,7 +119,7 @@ impl Registry {
         }
     }
 
-    fn plugins(&self, resource: &Resource) -> impl Iterator<Item = &Arc<dyn Plugin>> {
+    pub(crate) fn plugins(&self, resource: &Resource) -> impl Iterator<Item = &Arc<dyn Plugin>> {
         let all = self.plugins.get().map(Vec::as_slice).unwrap_or_default();
         all.iter().filter(move |plugin| plugin.handles(resource))
     }

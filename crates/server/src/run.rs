@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use apiserver::assembly::{Assembly, Profile, Running};
-use apiserver::{ApiServer, rejections};
+use apiserver::{ApiServer, Registry, rejections};
 use cluster_access::ClusterAccess;
 use cluster_access::proxy::Proxy;
 use controller::ManagementScope;
@@ -100,11 +100,7 @@ impl Server {
             env: feature_settings::from_env(std::env::vars()),
         };
         let plane = Plane::build(&clients, told);
-        let rules = admission::FeatureRules::new(&plane.features);
-        running.server.registry().set_plugins(vec![Arc::new(rules)]);
-        feature_kit::runtime::seed(&plane.features, &clients.server())
-            .await
-            .context("cannot put the objects that every installation starts with")?;
+        plane.begin(&clients, running.server.registry()).await?;
         let given = settings.bootstrap_password.clone().map(identity::Secret::new);
         let admin = feature_identity::bootstrap(&clients.server(), given)
             .await
@@ -220,6 +216,18 @@ impl Plane {
         rejections::show("logins", identity::login_throttle::refused);
         rejections::show("downstream_responses", cluster_access::conduct::rejected);
         Self { context, features, connections, directory, graph, sessions, access, revocations }
+    }
+
+    /// Sets the rules of admission, and brings what is stored to the state that they assume.
+    async fn begin(&self, clients: &InProcess, registry: &Arc<Registry>) -> anyhow::Result<()> {
+        let credentials = self.context.credentials.clone();
+        let rules = admission::FeatureRules::new(&self.features, credentials);
+        registry.set_plugins(vec![Arc::new(rules)]);
+        feature_kit::runtime::seed(&self.features, &clients.server())
+            .await
+            .context("cannot put the objects that every installation starts with")?;
+        crate::credentials::migrate(registry).await;
+        Ok(())
     }
 
     fn router(
