@@ -233,6 +233,9 @@ pub struct ClusterStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::open_list")]
     pub applied_agent_env_vars: Vec<Value>,
+    /// The projects of its namespaces are recorded: from then on their annotations follow the records.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub namespaces_assigned: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied_enable_network_policy: Option<bool>,
     /// The agent that may speak for the cluster.

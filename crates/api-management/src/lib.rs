@@ -15,6 +15,7 @@ pub mod ids;
 pub mod kept;
 pub mod keys;
 pub mod kind;
+pub mod namespace_assignment;
 pub mod node;
 pub mod project;
 pub mod role_template;
@@ -32,6 +33,7 @@ pub use cluster_registration_token::ClusterRegistrationToken;
 pub use cluster_role_template_binding::ClusterRoleTemplateBinding;
 pub use condition::Condition;
 pub use kind::{Kind, Scope};
+pub use namespace_assignment::NamespaceAssignment;
 pub use node::Node;
 pub use project::Project;
 pub use role_template::{PolicyRule, RoleTemplate};
@@ -55,6 +57,7 @@ const STRUCTS: &[(&str, MakeDefinition)] = &[
     (Cluster::KIND, Cluster::crd),
     (ClusterRegistrationToken::KIND, ClusterRegistrationToken::crd),
     (ClusterRoleTemplateBinding::KIND, ClusterRoleTemplateBinding::crd),
+    (NamespaceAssignment::KIND, NamespaceAssignment::crd),
     (Node::KIND, Node::crd),
     (Project::KIND, Project::crd),
     (RoleTemplate::KIND, RoleTemplate::crd),

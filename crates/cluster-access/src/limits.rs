@@ -70,5 +70,10 @@ pub const BACK_OFF_MAX: Duration = Duration::from_secs(600);
 /// until there was none for so long.
 pub const BACK_OFF_FORGET: Duration = Duration::from_secs(3600);
 
+/// The body of a write that is checked before it goes into the cluster, and how long it may take to come. API servers
+/// take as much.
+pub const CHECKED_WRITE_BYTES_MAX: usize = 3 * 1024 * 1024;
+pub const CHECKED_WRITE_TIME_MAX: Duration = Duration::from_secs(30);
+
 /// A CA bundle. The largest seen in the field is some 20 certificates.
 pub const CA_MAX_BYTES: usize = 256 * 1024;

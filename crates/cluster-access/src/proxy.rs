@@ -15,6 +15,7 @@ mod headers;
 pub mod identity;
 pub mod impersonation;
 mod path;
+mod preview;
 mod revocation;
 mod upgrade;
 
@@ -34,6 +35,7 @@ pub use identity::{Caller, Identity};
 use identity::{GROUP_AUTHENTICATED, write_identity};
 pub use impersonation::{Attributes, Impersonation};
 use path::ClusterPath;
+pub use preview::{CheckedWrite, WriteCheck};
 use revocation::{Revocable, Revocation};
 use upgrade::Wanted;
 
@@ -84,6 +86,7 @@ pub struct Proxy {
     resolver: Arc<dyn AccessResolver>,
     /// Groups that only we give; a client that asks to be in one is refused.
     reserved_group_prefix: Arc<str>,
+    write_checks: Arc<[Arc<dyn WriteCheck>]>,
 }
 
 /// Who a request is made as, and what that rests on: for an impersonated identity also the caller's
@@ -99,7 +102,14 @@ impl Proxy {
         resolver: Arc<dyn AccessResolver>,
         reserved_group_prefix: &str,
     ) -> Self {
-        Self { access, resolver, reserved_group_prefix: reserved_group_prefix.into() }
+        let reserved_group_prefix = reserved_group_prefix.into();
+        Self { access, resolver, reserved_group_prefix, write_checks: Arc::default() }
+    }
+
+    /// Has writes checked before they go into a cluster.
+    #[must_use]
+    pub fn checking(self, write_checks: impl IntoIterator<Item = Arc<dyn WriteCheck>>) -> Self {
+        Self { write_checks: write_checks.into_iter().collect(), ..self }
     }
 
     /// Serves one request below `/k8s/clusters/`. Never fails: what goes wrong is a `Status`.
@@ -112,8 +122,10 @@ impl Proxy {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        let is_discovery = path::is_discovery(request.uri());
         match self.forward(caller, request.map(wrap)).await {
             Ok(response) => response,
+            Err(status) if is_discovery && status.code == 403 => answer::text(&status),
             Err(status) => answer::status(&status),
         }
     }
@@ -158,6 +170,15 @@ impl Proxy {
         let revocation = Revocation::new(rests_on);
         let cluster = path.cluster.to_owned();
         let answered = async {
+            for check in self.write_checks.iter() {
+                if check.concerns(downstream.method(), downstream.uri().path()) {
+                    let body = std::mem::replace(request.body_mut(), crate::body::empty());
+                    let (access, identity) = (&self.access, &resolved.identity);
+                    *request.body_mut() =
+                        preview::check(access, &**check, &cluster, identity, &downstream, body)
+                            .await?;
+                }
+            }
             match wanted {
                 Some(wanted) => {
                     self.upgrade(&cluster, wanted, &mut request, downstream, &revocation).await

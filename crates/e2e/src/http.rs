@@ -453,6 +453,12 @@ pub fn empty() -> Body {
     Full::new(Bytes::new()).boxed_unsync()
 }
 
+/// A body of these bytes.
+#[must_use]
+pub fn body(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).boxed_unsync()
+}
+
 /// A body with trailers after it. Over HTTP/1.1 they are only sent when announced.
 #[must_use]
 pub fn with_trailers(bytes: impl Into<Bytes>, trailers: HeaderMap) -> Body {

@@ -395,6 +395,130 @@ fn an_administrator_who_impersonates_gets_the_identity_that_drover_resolves() {
     assert!(refused.contains("User \"nobody\" cannot list resource \"nodes\""), "{refused}");
 }
 
+/// What `--as` brings: what is bound to the user, and nothing that the user has through a group.
+#[test]
+fn who_may_impersonate_a_user_gets_no_roles_of_groups() {
+    no_second_try(Guarantee::Rights);
+    let world = world();
+    let admin = world.server.admin().unwrap();
+    let team = "github_team://7";
+    let role = |name: &str, groups: &[&str]| {
+        json!({
+            "apiVersion": "management.cattle.io/v3", "kind": "RoleTemplate",
+            "metadata": {"name": name}, "displayName": name, "context": "cluster",
+            "rules": [
+                {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"],
+                    "resourceNames": [world.member_id]},
+                {"apiGroups": [""], "resources": ["groups"], "verbs": ["impersonate"],
+                    "resourceNames": groups},
+            ],
+        })
+    };
+    let templates = format!("{MANAGEMENT}/roletemplates");
+    admin.post(&templates, &role("as-user", &["none"])).unwrap().success().unwrap();
+    admin.post(&templates, &role("as-team", &[team])).unwrap().success().unwrap();
+    let binding = json!({
+        "clusterId": world.imported.id, "roleTemplateId": "cluster-owner", "groupPrincipalId": team,
+    });
+    admin.post("/v3/clusterRoleTemplateBindings", &binding).unwrap().success().unwrap();
+    let person = |name: &str| {
+        let role = Some((name, "recorded"));
+        journey::user_with_role(&world.server, &world.admin, name, role).unwrap();
+        let token = world.server.login(name, &format!("password-of-{name}")).unwrap();
+        world.server.anyone().unwrap().bearer(&token)
+    };
+    let (as_user, as_team) = (person("as-user"), person("as-team"));
+    let send = |client: &Client, mark: &str, group: Option<&str>| {
+        let mut request =
+            Request::get(world.path(mark)).header("Impersonate-User", &world.member_id);
+        if let Some(group) = group {
+            request = request.header("Impersonate-Group", group);
+        }
+        client.send(request.body(empty()).unwrap()).unwrap()
+    };
+    for client in [&as_user, &as_team] {
+        eventually("the right to impersonate is there", || -> Result<()> {
+            let answer = send(client, "until-allowed", None);
+            ensure!(answer.status == 200, "{}", answer.text());
+            Ok(())
+        });
+    }
+    let groups = |mark: &str| {
+        let seen = world.recorder.only(&format!("mark={mark}-")).unwrap();
+        let mut groups: Vec<String> = seen.values("impersonate-group").map(str::to_owned).collect();
+        groups.sort();
+        groups
+    };
+    let of_cluster = |role: &str| format!("drover:cluster:{}:{role}", world.imported.id);
+    let people = ["system:authenticated", "system:cattle:authenticated"].map(str::to_owned);
+    let alone = [&[of_cluster("cluster-member")], &people[..]].concat();
+    for client in [&as_user, &as_team] {
+        let mark = if std::ptr::eq(client, &as_user) { "user-alone" } else { "team-alone" };
+        assert_eq!(send(client, mark, None).status, 200);
+        assert_eq!(groups(mark), alone);
+    }
+    assert_eq!(send(&as_user, "user-with-group", Some(team)).status, 403);
+    world.did_not_arrive("user-with-group");
+    assert_eq!(send(&as_team, "team-with-group", Some(team)).status, 200);
+    let both = [of_cluster("cluster-member"), of_cluster("cluster-owner"), team.to_owned()];
+    assert_eq!(groups("team-with-group"), [&both, &people[..]].concat());
+}
+
+/// Which clusters there are, and what they give to everybody who logged in, is not for people without a role.
+#[test]
+fn who_has_no_role_learns_nothing_of_any_cluster() {
+    no_second_try(Guarantee::Secrecy);
+    let world = world();
+    journey::user_with_role(&world.server, &world.admin, "nobody", None).unwrap();
+    let token = world.server.login("nobody", "password-of-nobody").unwrap();
+    let nobody = world.server.anyone().unwrap().bearer(&token);
+    let admin = world.server.admin().unwrap();
+    let (known, unknown) = (world.imported.id.as_str(), "c-zzzzz");
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
+    });
+    let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let send = |client: &Client, cluster: &str, path: &str| {
+        let path = format!("/k8s/clusters/{cluster}{path}");
+        let answer =
+            if path.ends_with(reviews) { client.post(&path, &review) } else { client.get(&path) };
+        let answer = answer.unwrap();
+        (answer.status.as_u16(), answer.text().replace(cluster, "CLUSTER"))
+    };
+    for path in ["", "/", "/api", "/apis", "/version", "/api/v1/nodes?mark=nobody-", reviews] {
+        let of_known = send(&nobody, known, path);
+        assert_eq!(of_known, send(&nobody, unknown, path), "{path}");
+        assert_eq!(of_known.0, 403, "{path}: {}", of_known.1);
+        assert!(of_known.1.contains("you have no role in this cluster"), "{}", of_known.1);
+        // A mistyped id is one to those who may know all of them.
+        assert_eq!(send(&admin, unknown, path).0, 404, "{path}");
+        // A member of one cluster is a stranger to all others.
+        assert_eq!(send(&world.member, unknown, path).0, 403, "{path}");
+    }
+    world.did_not_arrive("nobody");
+
+    // The management API as a cluster: what kubectl needs to say so, and no more.
+    for path in ["/api", "/apis", "/api/v1", "/version", reviews] {
+        let (status, text) = send(&nobody, "local", path);
+        assert!((200..300).contains(&status), "{path}: {status} {text}");
+    }
+    let of_unknown = send(&nobody, unknown, "/api/v1/nodes");
+    for path in ["/api/v1/nodes", "/apis/management.cattle.io/v3/settings", "/api/v1/namespaces"] {
+        assert_eq!(send(&nobody, "local", path), of_unknown, "{path}");
+    }
+
+    let role = ["cluster-member", "--cluster", "recorded", "--user", "nobody"];
+    world.admin.succeed(&[&["role", "grant"], &role[..]].concat()).unwrap();
+    eventually("a role opens the cluster", || -> Result<()> {
+        let (status, text) = send(&nobody, known, "/api/v1/nodes");
+        ensure!(status == 200, "{text}");
+        Ok(())
+    });
+    world.admin.succeed(&[&["role", "revoke"], &role[..]].concat()).unwrap();
+    assert_eq!(send(&nobody, known, "/api/v1/nodes"), of_unknown);
+}
+
 #[test]
 fn a_request_without_a_login_never_arrives() {
     no_second_try(Guarantee::Rights);

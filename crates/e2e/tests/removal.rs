@@ -58,8 +58,9 @@ fn share_a_secret(world: &World, cluster: &str) {
     let path = format!("/v3/projects?clusterId={cluster}&name=Default");
     let projects = admin.get(&path).unwrap().success().unwrap();
     let project = projects["data"][0]["id"].as_str().unwrap();
-    let annotation = format!("{PROJECT}={project}");
-    world.target.kubectl.succeed(&["annotate", "namespace", "default", &annotation]).unwrap();
+    let moving = format!("/v3/clusters/{cluster}/namespaces/default?action=move");
+    let moved = admin.post(&moving, &serde_json::json!({"projectId": project})).unwrap();
+    assert_eq!(moved.status, 204, "{}", moved.text());
     let path = format!("/v3/projects/{project}/secrets");
     let shared = json!({"name": "shared", "stringData": {"k": "v"}});
     eventually("a Secret of the project", || admin.post(&path, &shared)?.success().map(drop));
@@ -83,8 +84,10 @@ fn removing_a_cluster_leaves_no_object_of_ours_in_it() {
 
     world.cli.succeed(&["cluster", "rm", "visited", "--yes"]).unwrap();
     is_gone(&world.server, &imported.id).unwrap();
-    let annotation = format!("{PROJECT}-");
-    world.target.kubectl.succeed(&["annotate", "namespace", "default", &annotation]).unwrap();
+    let taken_off = format!("{PROJECT}-");
+    for what in ["annotate", "label"] {
+        world.target.kubectl.succeed(&[what, "namespace", "default", &taken_off]).unwrap();
+    }
     eventually("all objects are as before", || {
         let after = snapshot::take(&world.admin)?;
         let left = snapshot::differences(&before, &after);

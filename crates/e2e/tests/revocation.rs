@@ -130,6 +130,9 @@ impl World {
         let name = format!("{ending:?}").to_lowercase();
         let role = Some(("cluster-owner", self.cluster.as_str()));
         journey::user_with_role(&self.server, &self.cli, &name, role).unwrap();
+        // Without a role there, the cluster `local` shows nothing that could end.
+        let local = ["role", "grant", "cluster-member", "--cluster", "local", "--user", &name];
+        self.cli.succeed(&local).unwrap();
         let password = format!("password-of-{name}");
         let login = self.server.login(&name, &password).unwrap();
         let client = self.server.anyone().unwrap().bearer(&login);

@@ -7,6 +7,8 @@ use crate::kind::KindRules;
 use crate::route::Route;
 use crate::seed::Seed;
 use crate::view::ViewSpec;
+use cluster_access::proxy::WriteCheck;
+use std::sync::Arc;
 
 /// All that one feature adds to the server.
 #[derive(Default)]
@@ -23,6 +25,8 @@ pub struct Feature {
     pub downstream: Vec<DownstreamSpec>,
     /// Identities it acts under beside its controllers' and views'.
     pub identities: Vec<ControllerIdentity>,
+    /// What it checks of writes before they go into clusters.
+    pub write_checks: Vec<Arc<dyn WriteCheck>>,
     /// Paths it answers itself.
     pub routes: Vec<Route>,
     /// Its kinds in the REST view.
@@ -60,6 +64,10 @@ impl Feature {
     }
     pub fn identity(mut self, identity: ControllerIdentity) -> Self {
         self.identities.push(identity);
+        self
+    }
+    pub fn write_check(mut self, check: Arc<dyn WriteCheck>) -> Self {
+        self.write_checks.push(check);
         self
     }
     pub fn view(mut self, spec: ViewSpec) -> Self {

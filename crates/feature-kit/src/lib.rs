@@ -26,6 +26,7 @@ pub mod unique;
 pub mod view;
 
 pub use access::{AccessResolver, Membership};
+pub use cluster_access::proxy::{CheckedWrite, WriteCheck};
 pub use connections::{ClusterConnections, ClusterEvent, NoConnections};
 pub use context::{Clients, ManagementContext};
 pub use controller::{ControllerIdentity, DownstreamSpec, ManagementSpec};

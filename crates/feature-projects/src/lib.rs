@@ -1,13 +1,14 @@
 //! Projects: namespaces of a cluster that belong together.
 //!
-//! [`project`] gives every cluster its two first projects, and copies the Secrets of projects into their
-//! namespaces. What members of a project may do is not here yet.
+//! [`project`] gives every cluster its two first projects, keeps which namespace is in which, and copies the Secrets
+//! of projects into their namespaces. What members of a project may do is not here yet.
 
+pub mod own_role;
 pub mod project;
 
 use std::sync::Arc;
 
-use api_management::Project;
+use api_management::{NamespaceAssignment, Project};
 use controller::Whole;
 use feature_kit::view::with_namespace;
 use feature_kit::{
@@ -15,12 +16,19 @@ use feature_kit::{
 };
 
 /// The feature.
-pub fn feature(_: &ManagementContext) -> Feature {
+pub fn feature(context: &ManagementContext) -> Feature {
+    use project::namespaces::{check, controller};
+    let check_identity = check::identity();
+    let check = check::NamespaceCheck::new(context.clients.controller(&check_identity));
     let rules = KindRules::of::<Project>().admit_with(Arc::new(project::admission::ProjectRules));
     Feature::new("projects")
         .kind_with(rules)
+        .kind_with(KindRules::of::<NamespaceAssignment>().written_by_server())
+        .identity(check_identity)
+        .write_check(Arc::new(check))
         .management(ManagementSpec::new(project::management::identity(), project::management::run))
         .management(ManagementSpec::new(project::namespace::identity(), project::namespace::run))
+        .downstream(DownstreamSpec::new(controller::identity(), controller::build))
         .downstream(DownstreamSpec::new(project::secrets::identity(), project::secrets::build))
         .view(ViewSpec::new(|context| {
             let view = project::view::view();

@@ -17,6 +17,7 @@ use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use kube::api::{Api, ObjectMeta, PostParams};
+use tokio_util::sync::CancellationToken;
 
 use crate::revocation::{Revocations, RoleScope};
 
@@ -37,21 +38,10 @@ impl Resolver {
         Self { clusters: reflectors.get(), users: reflectors.get(), connections, revocations }
     }
 
-    fn known(&self, cluster: &str) -> Result<(), Status> {
-        match self.clusters.named(cluster) {
-            Some(_) => Ok(()),
-            None => Err(Status::not_found(api_management::GROUP, "clusters", cluster)),
-        }
-    }
-
-    /// The identity with the role groups of the cluster.
-    fn with_roles(&self, cluster: &str, identity: Identity) -> Resolved {
+    /// The role groups that an identity has in the cluster, and what ends them.
+    fn roles(&self, cluster: &str, identity: &Identity) -> (Vec<String>, CancellationToken) {
         let person = Membership { user: &identity.user, groups: &identity.groups };
-        let (roles, revoked) =
-            self.revocations.of_roles(RoleScope::Cluster(cluster.to_owned()), person);
-        let mut identity = identity;
-        identity.groups.extend(roles);
-        Resolved { identity, revoked }
+        self.revocations.of_roles(RoleScope::Cluster(cluster.to_owned()), person)
     }
 
     /// Asks the cluster itself, as the full identity of the caller.
@@ -60,7 +50,9 @@ impl Resolver {
             let cluster = cluster.to_owned();
             return Err(cluster_access::AccessError::Unknown { cluster }.to_status());
         };
-        let own = self.with_roles(cluster, identity_of(caller)).identity;
+        let mut own = identity_of(caller);
+        let (roles, _) = self.roles(cluster, &own);
+        own.groups.extend(roles);
         let review = review(&own, what);
         let answer = Api::<SubjectAccessReview>::all(client)
             .create(&PostParams::default(), &review)
@@ -108,16 +100,30 @@ fn review(identity: &Identity, what: &Attributes) -> SubjectAccessReview {
     }
 }
 
+/// The refusal of a person without a role in the cluster: the same whether there is such a cluster or not, so that
+/// nobody finds out which ones there are.
+pub fn no_role(cluster: &str) -> Status {
+    let text = "you have no role in this cluster, or there is no such cluster; ask one of its owners for a role";
+    Status::forbidden(api_management::GROUP, "clusters", cluster, text)
+}
+
 impl AccessResolver for Resolver {
     fn resolve<'a>(
         &'a self,
         cluster: &'a str,
         caller: &'a Caller,
     ) -> BoxFuture<'a, Result<Resolved, Status>> {
-        Box::pin(async move {
-            self.known(cluster)?;
-            Ok(self.with_roles(cluster, identity_of(caller)))
-        })
+        let mut identity = identity_of(caller);
+        let (roles, revoked) = self.roles(cluster, &identity);
+        let result = if roles.is_empty() {
+            Err(no_role(cluster))
+        } else if self.clusters.named(cluster).is_none() {
+            Err(Status::not_found(api_management::GROUP, "clusters", cluster))
+        } else {
+            identity.groups.extend(roles);
+            Ok(Resolved { identity, revoked })
+        };
+        Box::pin(std::future::ready(result))
     }
 
     fn may_impersonate<'a>(
@@ -136,18 +142,22 @@ impl AccessResolver for Resolver {
         wanted: &'a Impersonation,
     ) -> BoxFuture<'a, Result<Resolved, Status>> {
         Box::pin(async move {
+            // Roles bound to the user come along, as Kubernetes' bindings to users do; of those held through groups only
+            // the ones of groups that the caller named, and so was allowed to impersonate.
             let mut groups = wanted.groups.clone();
             // Somebody who could log in here would be in it.
             if self.users.named(&wanted.user).is_some_and(|user| user.is_enabled()) {
                 groups.push(GROUP_PEOPLE.to_owned());
             }
-            let identity = Identity {
+            let mut identity = Identity {
                 user: wanted.user.clone(),
                 uid: wanted.uid.clone(),
                 groups,
                 extra: wanted.extra.clone(),
             };
-            Ok(self.with_roles(cluster, identity))
+            let (roles, revoked) = self.roles(cluster, &identity);
+            identity.groups.extend(roles);
+            Ok(Resolved { identity, revoked })
         })
     }
 }

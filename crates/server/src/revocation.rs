@@ -37,13 +37,21 @@ pub enum RoleScope {
     Cluster(String),
 }
 
+/// Whose roles are in use. An impersonated user has other groups than the same user logged in.
+#[derive(PartialEq, Eq, Hash)]
+struct Holder {
+    scope: RoleScope,
+    user: String,
+    /// Principal ids.
+    groups: Vec<String>,
+}
+
 /// Roles in use.
+#[derive(Default)]
 struct RoleUse {
     signal: CancellationToken,
-    /// Principal ids that took part in the decision.
-    principals: Vec<String>,
     /// What was given, sorted.
-    groups: Vec<String>,
+    roles: Vec<String>,
 }
 
 struct TokenUse {
@@ -60,8 +68,7 @@ pub struct Revocations {
     access: Arc<dyn AccessResolver>,
     /// By token. There are never more than tokens that hold.
     tokens: Mutex<HashMap<String, TokenUse>>,
-    /// By scope and user.
-    roles: Mutex<HashMap<(RoleScope, String), RoleUse>>,
+    roles: Mutex<HashMap<Holder, RoleUse>>,
     pending: Arc<Pending>,
 }
 
@@ -122,34 +129,32 @@ impl Revocations {
         signal
     }
 
-    /// The user's role groups in a scope, and a signal that fires when one of them is taken away.
+    /// The person's role groups in a scope, and a signal that fires when one of them is taken away.
     pub fn of_roles(
         &self,
         scope: RoleScope,
         person: Membership<'_>,
     ) -> (Vec<String>, CancellationToken) {
-        let mut roles = self.roles.lock();
+        let holder = Holder { scope, user: person.user.to_owned(), groups: person.groups.to_vec() };
+        let mut in_use = self.roles.lock();
         // With the lock, so that no change comes in between.
-        let groups = self.groups(&scope, person);
-        if roles.len() >= ROLE_SIGNALS_MAX {
-            roles.drain().for_each(|(_, usage)| usage.signal.cancel());
+        let roles = self.roles_of(&holder);
+        if in_use.len() >= ROLE_SIGNALS_MAX {
+            in_use.drain().for_each(|(_, usage)| usage.signal.cancel());
         }
-        let usage = roles.entry((scope, person.user.to_owned())).or_insert_with(|| RoleUse {
-            signal: CancellationToken::new(),
-            principals: Vec::new(),
-            groups: Vec::new(),
-        });
-        usage.change(person.groups, &groups);
-        (groups, usage.signal.clone())
+        let usage = in_use.entry(holder).or_default();
+        usage.change(&roles);
+        (roles, usage.signal.clone())
     }
 
-    fn groups(&self, scope: &RoleScope, person: Membership<'_>) -> Vec<String> {
-        let mut groups = match scope {
+    fn roles_of(&self, holder: &Holder) -> Vec<String> {
+        let person = Membership { user: &holder.user, groups: &holder.groups };
+        let mut roles = match &holder.scope {
             RoleScope::Management => self.access.management_groups(person),
             RoleScope::Cluster(cluster) => self.access.cluster_groups(cluster, person),
         };
-        groups.sort();
-        groups
+        roles.sort();
+        roles
     }
 
     /// Fires signals until `stop`.
@@ -231,10 +236,8 @@ impl Revocations {
     }
 
     fn check_roles(&self) {
-        for ((scope, user), usage) in self.roles.lock().iter_mut() {
-            let principals = usage.principals.clone();
-            let groups = self.groups(scope, Membership { user, groups: &principals });
-            usage.change(&principals, &groups);
+        for (holder, usage) in self.roles.lock().iter_mut() {
+            usage.change(&self.roles_of(holder));
         }
     }
 }
@@ -248,17 +251,14 @@ impl Pending {
 
 impl RoleUse {
     /// Takes over what is given now; whoever rests on something that was taken away is notified.
-    fn change(&mut self, principals: &[String], groups: &[String]) {
-        let is_lost = self.groups.iter().any(|group| groups.binary_search(group).is_err());
+    fn change(&mut self, roles: &[String]) {
+        let is_lost = self.roles.iter().any(|role| roles.binary_search(role).is_err());
         if is_lost {
             self.signal.cancel();
             self.signal = CancellationToken::new();
         }
-        if self.groups != groups {
-            self.groups = groups.to_vec();
-        }
-        if self.principals != principals {
-            self.principals = principals.to_vec();
+        if self.roles != roles {
+            self.roles = roles.to_vec();
         }
     }
 }

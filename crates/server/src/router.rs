@@ -16,7 +16,7 @@ use cluster_access::proxy::{Caller, Proxy};
 use feature_kit::access::Membership;
 use feature_kit::{AccessResolver, Route};
 use futures::future::BoxFuture;
-use http::{Request, Response, StatusCode, Uri, request};
+use http::{Method, Request, Response, StatusCode, Uri, request};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use identity::Identity;
@@ -26,6 +26,7 @@ use crate::authentication::{Authenticated, Authentication, Refusal};
 use crate::bodies::{self, Anonymous};
 use crate::clients::InProcess;
 use crate::peer::TrustedProxies;
+use crate::resolver::no_role;
 use crate::revocation::{Revocations, RoleScope};
 use crate::security_headers::SecurityHeaders;
 use crate::ui;
@@ -36,6 +37,12 @@ const CLUSTERS: &str = "/k8s/clusters/";
 const LOCAL: &str = "local";
 /// The agents' tunnel.
 const CONNECT: [&str; 2] = ["/v3/connect", "/v3/connect/register"];
+/// Where people find out about their own rights and identity.
+const SELF_REVIEWS: [&str; 3] = [
+    "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+    "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+    "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+];
 /// Groups that every person of ours is in.
 const GROUPS_OF_ALL: [&str; 2] = ["system:authenticated", "system:cattle:authenticated"];
 
@@ -278,6 +285,9 @@ impl Router {
                 return respond::status(&status).map(outbound);
             }
             request = Request::from_parts(parts, body);
+            if !self.may_enter_local(identity, request.method(), request.uri().path()) {
+                return respond::status(&no_role(LOCAL)).map(outbound);
+            }
         }
         self.act_as(&mut request, identity);
         self.0.api.handle(request).await.map(outbound)
@@ -339,9 +349,25 @@ impl Router {
         let Some(identity) = identity else { return respond::status(&Status::unauthorized()) };
         let (mut parts, body) = request.into_parts();
         match rebase(&mut parts, if rest.is_empty() { "/" } else { rest }) {
+            Ok(()) if !self.may_enter_local(&identity, &parts.method, parts.uri.path()) => {
+                respond::status(&no_role(LOCAL))
+            }
             Ok(()) => self.management(Request::from_parts(parts, body), Some(&identity)).await,
             Err(status) => respond::status(&status),
         }
+    }
+
+    /// Whether the management API answers this request as the cluster `local`: to people with a role in it, to others
+    /// only what kubectl needs to say that they have none.
+    fn may_enter_local(&self, identity: &Authenticated, method: &Method, path: &str) -> bool {
+        let caller = self.caller(identity);
+        let person = Membership { user: &caller.user, groups: &caller.groups };
+        let is_open = match *method {
+            Method::GET | Method::HEAD => is_discovery(path),
+            Method::POST => SELF_REVIEWS.contains(&path),
+            _ => false,
+        };
+        is_open || !self.0.access.cluster_groups(LOCAL, person).is_empty()
     }
 
     /// The person as downstream clusters know them, role groups not yet included.
@@ -405,6 +431,17 @@ fn identity_extra(identity: &Identity) -> std::collections::BTreeMap<String, Vec
         ("username".to_owned(), vec![identity.login_name.clone()]),
     ]
     .into()
+}
+
+/// Whether the path says which APIs there are, and whether the server is well.
+fn is_discovery(path: &str) -> bool {
+    let mut segments = path.trim_matches('/').split('/');
+    match segments.next() {
+        Some("api") => segments.count() <= 1,
+        Some("apis") => segments.count() <= 2,
+        Some("openapi" | "version" | "healthz" | "livez" | "readyz") => true,
+        _ => false,
+    }
 }
 
 fn is_view(path: &str) -> bool {

@@ -251,7 +251,8 @@ impl Plane {
             view: feature_kit::view::rest_view(&self.features, &self.context).with_lists(lists),
             routes: routes.collect(),
             acceptor: tunnel::Acceptor::new(registrar, self.sessions.clone(), &ca_checksum),
-            proxy: Proxy::new(self.access.clone(), Arc::new(resolver), reserved),
+            proxy: Proxy::new(self.access.clone(), Arc::new(resolver), reserved)
+                .checking(self.features.iter().flat_map(|feature| feature.write_checks.clone())),
             revocations,
             authentication: Authentication::new(
                 self.directory.clone(),

@@ -19,6 +19,14 @@ pub(super) fn status(status: &Status) -> Response<Body> {
     response
 }
 
+/// The message alone: of a refused discovery, clients of Go show the body only if it is plain text.
+pub(super) fn text(status: &Status) -> Response<Body> {
+    let mut response = self::status(status);
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response.map(|_| full(status.message.clone()))
+}
+
 /// The downstream 401 is about our credential, not the caller's: told as ours.
 pub(super) fn credential_refused() -> Status {
     Status::unavailable(

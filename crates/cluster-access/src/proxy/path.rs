@@ -51,6 +51,12 @@ impl<'a> ClusterPath<'a> {
     }
 }
 
+/// Whether the path asks a cluster which APIs it has, as kubectl does before anything else.
+pub(super) fn is_discovery(uri: &Uri) -> bool {
+    let below = uri.path().strip_prefix(PREFIX).and_then(|below| below.split_once('/'));
+    below.is_some_and(|(_, rest)| matches!(rest.trim_end_matches('/'), "api" | "apis"))
+}
+
 /// Whether some reader of this path could see a `.` or `..` segment in it.
 fn climbs(path: &str) -> bool {
     let mut bytes = path.as_bytes().to_vec();

@@ -17,38 +17,33 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_management::{Cluster, Project, condition, ids, keys};
+use api_management::{Cluster, NamespaceAssignment, Project, condition, ids, keys};
 use controller::error::is_code;
 use controller::{
-    Attempt, Change, ConditionState, DownstreamController, DownstreamScope, Key, Limits, Metadata,
-    Outcome, OwnedCondition, Projection, Reconcile, ReconcileError, Reflector, Reflectors, Runner,
-    StatusPatch, Target, Whole, ensure,
+    Attempt, ConditionState, DownstreamController, DownstreamScope, Key, Limits, Metadata, Outcome,
+    OwnedCondition, Reconcile, ReconcileError, Reflector, Reflectors, Runner, StatusPatch, Target,
+    Whole,
 };
 use feature_kit::ownership::our_namespace;
-use feature_kit::rbac::{ours, role_ref, rule, subject, to_kube};
+use feature_kit::rbac::{ours, rule};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
 use http::HeaderValue;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use kube::api::{DeleteParams, ObjectMeta, PostParams, Preconditions};
-use kube::core::PartialObjectMeta;
+use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams, Preconditions};
 use kube::{Api, Client};
 
+use super::namespaces::members::Members;
+use crate::own_role::{OwnRole, Place};
 use copy::{Digests, Observed, Step};
 use standing::{Problem, Standing};
 
 const CONTROLLER: &str = "project-secrets";
 const COPIED: OwnedCondition = OwnedCondition::of("Project", "SecretsCopied");
-/// Name of the role and its binding downstream.
-const ROLE: &str = "drover:project-secrets";
 /// A Secret that is in the way is looked at again after this time: others' Secrets are not watched.
 const TAKEN_INTERVAL: Duration = Duration::from_secs(60);
-/// The role downstream is looked at again after this time, or when something is refused.
-const ROLE_INTERVAL: Duration = Duration::from_secs(600);
-/// Wait after the role could not be put there; doubles up to [`RETRY_DELAY_MAX`].
-const RETRY_DELAY_MIN: Duration = Duration::from_millis(500);
-const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
+/// Longest wait until assignments that were just recorded are seen; one that was deleted meanwhile never is.
+const RECORDED_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Namespaces of one cluster that are written at once.
 const NAMESPACES_AT_ONCE: usize = 4;
 
@@ -59,6 +54,7 @@ pub fn identity() -> ControllerIdentity {
             rule("", &["secrets"], &["get", "list", "watch"]),
             ours(&["projects"], &["get"]),
             ours(&["projects/status"], &["patch"]),
+            ours(&["namespaceassignments"], &["list"]),
         ],
     )
 }
@@ -74,6 +70,7 @@ pub fn build(context: &ManagementContext, client: Client) -> Arc<dyn DownstreamC
         clusters: reflectors.get(),
         projects: reflectors.get(),
         homes: reflectors.get(),
+        assignments: reflectors.get(),
         originals: secrets.selected(&by_the_view),
     })
 }
@@ -85,6 +82,7 @@ struct ProjectSecrets {
     clusters: Arc<Reflector<Whole<Cluster>>>,
     projects: Arc<Reflector<Whole<Project>>>,
     homes: Arc<Reflector<Metadata<Namespace>>>,
+    assignments: Arc<Reflector<Whole<NamespaceAssignment>>>,
     originals: Arc<Reflector<Digests>>,
 }
 
@@ -97,46 +95,16 @@ impl DownstreamController for ProjectSecrets {
     }
 }
 
-/// A downstream namespace, as far as it matters here.
-struct Member {
-    /// Whole id of the project that its annotation names.
-    project: Option<String>,
-    terminating: bool,
-}
-
-impl Projection for Member {
-    type Object = PartialObjectMeta<Namespace>;
-    type Kept = Self;
-    fn keep(namespace: PartialObjectMeta<Namespace>) -> Self {
-        let mut annotations = namespace.metadata.annotations.unwrap_or_default();
-        Self {
-            project: annotations.remove(keys::PROJECT_ID),
-            terminating: namespace.metadata.deletion_timestamp.is_some(),
-        }
-    }
-}
-
-impl Member {
-    /// Name of its project, when it is one of this cluster.
-    fn project_in(&self, cluster: &str) -> Option<&str> {
-        let (of, project) = self.project.as_deref()?.split_once(':')?;
-        (of == cluster && !self.terminating).then_some(project)
-    }
-}
-
 /// One connected cluster.
 struct Copier {
     here: ProjectSecrets,
     cluster: String,
     /// Acts in the cluster as this controller.
     client: Client,
-    /// Acts in the cluster as its agent.
-    agent: Client,
-    namespaces: Arc<Reflector<Member>>,
+    place: Arc<Place>,
+    members: Members,
     copies: Arc<Reflector<Digests>>,
     standing: Arc<Standing>,
-    /// The cluster said that something is forbidden, which may be for want of the role.
-    refused: tokio::sync::Notify,
     /// What each project was last told. One condition at a time is made up and written, so that the last one
     /// written is the newest.
     told: tokio::sync::Mutex<BTreeMap<String, ConditionState>>,
@@ -148,15 +116,27 @@ async fn copy_into(scope: DownstreamScope, here: ProjectSecrets) {
     let is_local = scope.cluster == ids::LOCAL_CLUSTER;
     let client = if is_local { scope.client.clone() } else { scope.client_as(&user) };
     let label = format!("{}={}", keys::DOWNSTREAM_OWNED, keys::OWNED_PROJECT_SECRET);
+    let place = Arc::new(Place {
+        cluster: scope.cluster.clone(),
+        clusters: here.clusters.clone(),
+        agent: scope.client.clone(),
+        refused: tokio::sync::Notify::default(),
+    });
+    let verbs = ["get", "list", "watch", "create", "update", "delete"];
+    let rules = vec![rule("", &["secrets"], &verbs)];
+    let role = OwnRole::new(&identity(), keys::OWNED_PROJECT_SECRET, rules);
     let copier = Arc::new(Copier {
         cluster: scope.cluster.clone(),
-        agent: scope.client.clone(),
-        namespaces: scope.reflectors.get(),
+        place: place.clone(),
+        members: Members {
+            cluster: scope.cluster.clone(),
+            namespaces: scope.reflectors.get(),
+            assignments: here.assignments.clone(),
+        },
         copies: Reflectors::new(client.clone(), scope.stop.clone())
             .in_pages_of(controller::downstream::PAGE_OBJECTS)
             .selected(&label),
         standing: Arc::default(),
-        refused: tokio::sync::Notify::default(),
         told: tokio::sync::Mutex::default(),
         client,
         here,
@@ -169,9 +149,11 @@ async fn copy_into(scope: DownstreamScope, here: ProjectSecrets) {
             here.projects.synced(),
             here.homes.synced(),
             here.originals.synced(),
-            copier.namespaces.synced(),
+            here.assignments.synced(),
+            copier.members.namespaces.synced(),
             copier.copies.synced()
         );
+        copier.recorded().await;
         let limits = Limits { running_per_lane_max: NAMESPACES_AT_ONCE, ..Limits::default() };
         let runner = Runner::with_limits(copier.clone(), limits);
         watch(&runner, &copier);
@@ -179,107 +161,68 @@ async fn copy_into(scope: DownstreamScope, here: ProjectSecrets) {
     };
     tokio::select! {
         () = copy => {}
-        () = keep_role(&copier) => {}
+        () = place.keep(&role) => {}
     }
 }
 
 /// Keys are the names of downstream namespaces.
 fn watch(runner: &Runner, copier: &Copier) {
-    let (standing, cluster) = (copier.standing.clone(), copier.cluster.clone());
-    runner.watch(&copier.namespaces, move |change| {
-        let name = &change.key().name;
-        let (old, new) = match change {
-            Change::Applied { new, old, .. } => (*old, Some(*new)),
-            Change::Deleted { old, .. } => (Some(*old), None),
-        };
-        let project = |member: Option<&Arc<Member>>| {
-            member.and_then(|member| member.project_in(&cluster)).map(str::to_owned)
-        };
-        standing.moved(name, project(old).as_deref(), project(new).as_deref());
-        [Key::cluster_scoped(name)]
+    runner.watch(&copier.members.namespaces, |change| [Key::cluster_scoped(&change.key().name)]);
+    let cluster = copier.cluster.clone();
+    runner.watch(&copier.here.assignments, move |change| {
+        let key = change.key();
+        (key.namespace == cluster).then(|| Key::cluster_scoped(&key.name))
     });
-    let in_project = |standing: &Standing, project: &str| -> Vec<Key> {
-        standing.namespaces(project).iter().map(|name| Key::cluster_scoped(name)).collect()
+    let in_project = |members: &Members, project: &str| -> Vec<Key> {
+        members.of(project).iter().map(|name| Key::cluster_scoped(name)).collect()
     };
-    let standing = copier.standing.clone();
-    runner.watch(&copier.here.originals, move |change| {
-        in_project(&standing, &change.key().namespace)
-    });
-    let standing = copier.standing.clone();
-    runner.watch(&copier.here.homes, move |change| in_project(&standing, &change.key().name));
+    let members = copier.members.clone();
+    runner
+        .watch(&copier.here.originals, move |change| in_project(&members, &change.key().namespace));
+    let members = copier.members.clone();
+    runner.watch(&copier.here.homes, move |change| in_project(&members, &change.key().name));
     runner.watch(&copier.copies, |change| [Key::cluster_scoped(&change.key().namespace)]);
 }
 
-/// What the controller may do downstream: our label takes it along when the cluster is removed.
-fn role() -> (ClusterRole, ClusterRoleBinding) {
-    let labels = [(keys::DOWNSTREAM_OWNED.to_owned(), keys::OWNED_PROJECT_SECRET.to_owned())];
-    let metadata = ObjectMeta {
-        name: Some(ROLE.to_owned()),
-        labels: Some(labels.into()),
-        ..ObjectMeta::default()
-    };
-    let verbs = ["get", "list", "watch", "create", "update", "delete"];
-    let role = ClusterRole {
-        metadata: metadata.clone(),
-        rules: Some(vec![to_kube(&rule("", &["secrets"], &verbs))]),
-        aggregation_rule: None,
-    };
-    let binding = ClusterRoleBinding {
-        metadata,
-        role_ref: role_ref("ClusterRole", ROLE),
-        subjects: Some(vec![subject("User", &identity().user())]),
-    };
-    (role, binding)
-}
-
-/// Never ends.
-async fn keep_role(copier: &Copier) {
-    let mut delay = RETRY_DELAY_MIN;
-    copier.here.clusters.synced().await;
-    loop {
-        match copier.put_role().await {
-            Ok(()) => {
-                delay = RETRY_DELAY_MIN;
-                tokio::select! {
-                    () = tokio::time::sleep(ROLE_INTERVAL) => {}
-                    () = copier.refused.notified() => tokio::time::sleep(delay).await,
-                }
-            }
-            Err(error) => {
-                let (cluster, error) = (&copier.cluster, error.chain());
-                tracing::debug!(%cluster, error, "the role for copies is not in place yet");
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(RETRY_DELAY_MAX);
-            }
-        }
-    }
-}
-
 impl Copier {
-    /// What removal has just taken away must not come back.
-    fn is_staying(&self) -> bool {
-        let cluster = self.here.clusters.named(&self.cluster);
-        cluster.is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_none())
-    }
-
-    async fn put_role(&self) -> Result<(), ReconcileError> {
-        if self.cluster == ids::LOCAL_CLUSTER || !self.is_staying() {
-            return Ok(());
+    /// Returns once the assignments of the cluster's namespaces are recorded, and known here.
+    async fn recorded(&self) {
+        let is_recorded = |cluster: &Cluster| cluster.status.namespaces_assigned;
+        let here = &self.here;
+        if self.cluster == ids::LOCAL_CLUSTER
+            || here.clusters.named(&self.cluster).is_some_and(|cluster| is_recorded(&cluster))
+        {
+            return;
         }
-        let owner = our_namespace(&self.agent).await?;
-        let (mut role, mut binding) = role();
-        role.metadata.owner_references = Some(vec![owner.clone()]);
-        binding.metadata.owner_references = Some(vec![owner]);
-        ensure::like(&Api::all(self.agent.clone()), &role).await?;
-        ensure::like(&Api::all(self.agent.clone()), &binding).await.map(drop)
+        let named = |clusters: &Reflector<Whole<Cluster>>| clusters.named(&self.cluster);
+        here.clusters.wait_for(|clusters| named(clusters).filter(|it| is_recorded(it))).await;
+        // They were written before; whoever watches them may not know yet.
+        let api: Api<NamespaceAssignment> = Api::namespaced(here.client.clone(), &self.cluster);
+        let written = match api.list_metadata(&ListParams::default()).await {
+            Ok(list) => list.items,
+            Err(error) => {
+                let cluster = &self.cluster;
+                tracing::warn!(%cluster, %error, "cannot list the assignments of namespaces");
+                return;
+            }
+        };
+        let keys: Vec<Key> = written.iter().map(Key::of).collect();
+        let is_known = |all: &Reflector<Whole<NamespaceAssignment>>| {
+            keys.iter().all(|key| all.get(key).is_some()).then_some(())
+        };
+        let _ = tokio::time::timeout(RECORDED_WAIT_MAX, here.assignments.wait_for(is_known)).await;
     }
 
-    /// The Secrets that belong into a namespace of the project.
-    fn originals(&self, project: &str) -> Vec<(Key, Arc<Observed>)> {
+    /// The Secrets that belong into a namespace of the project. `uid`: of the project, empty for any.
+    fn originals(&self, project: &str, uid: &str) -> Vec<(Key, Arc<Observed>)> {
         let home = self.here.homes.named(project);
         let own = Some((self.cluster.as_str(), project));
-        // The namespace of that name may be of a project of another cluster.
-        if home.is_none_or(|home| keys::project_of(&home) != own) {
+        let is_own = |home: &ObjectMeta| {
+            let of = home.annotations.as_ref().and_then(|all| all.get(keys::PROJECT_UID));
+            keys::project_of(home) == own && of.is_none_or(|of| uid.is_empty() || of == uid)
+        };
+        // The namespace of that name may be of a project of another cluster, or of one that had the name before.
+        if !home.is_some_and(|home| is_own(&home)) {
             return Vec::new();
         }
         let mut found = self.here.originals.in_namespace(project);
@@ -288,15 +231,16 @@ impl Copier {
     }
 
     async fn keep(&self, namespace: &str) -> Result<Outcome, ReconcileError> {
-        if !self.is_staying() {
+        if !self.place.is_staying() {
             return Ok(Outcome::Done);
         }
-        let member = self.namespaces.named(namespace);
-        if member.as_ref().is_some_and(|member| member.terminating) {
+        if self.members.namespaces.named(namespace).is_some_and(|seen| seen.terminating) {
             return Ok(Outcome::Done);
         }
-        let project = member.as_ref().and_then(|member| member.project_in(&self.cluster));
-        let wanted = project.map(|project| self.originals(project)).unwrap_or_default();
+        let assigned = self.members.assigned(namespace);
+        let project = assigned.as_ref().map(|assigned| assigned.project.as_str());
+        let wanted = assigned.as_ref().map(|it| self.originals(&it.project, &it.project_uid));
+        let wanted = wanted.unwrap_or_default();
         let (mut problems, mut failed) = (Vec::new(), None);
         for (original, observed) in &wanted {
             match self.copy(original, observed, namespace).await {
@@ -304,7 +248,7 @@ impl Copier {
                 Err(error) => {
                     let refusal = refusal(&error, &original.name, namespace);
                     if refusal.is_some() {
-                        self.refused.notify_one();
+                        self.place.refused.notify_one();
                     }
                     problems.extend(refusal);
                     failed = failed.or(Some(error));
@@ -348,7 +292,7 @@ impl Copier {
         };
         let owner = match self.cluster == ids::LOCAL_CLUSTER {
             true => None,
-            false => Some(our_namespace(&self.agent).await?),
+            false => Some(our_namespace(&self.place.agent).await?),
         };
         let project = format!("{}:{}", self.cluster, original.namespace);
         let mut wanted = copy::desired(&secret, &project, namespace, owner.as_ref());
@@ -434,11 +378,13 @@ impl Copier {
             told.remove(name);
             return Ok(());
         };
-        let Some(problems) = self.standing.problems(name) else { return Ok(()) };
+        let Some(problems) = self.standing.problems(name, &self.members.of(name)) else {
+            return Ok(());
+        };
         let wanted = standing::condition(&problems);
         // A project without Secrets need not speak of them.
         let is_said = condition::find(&project.status.conditions, COPIED.condition()).is_some();
-        let is_idle = !is_said && !told.contains_key(name) && self.originals(name).is_empty();
+        let is_idle = !is_said && !told.contains_key(name) && self.originals(name, "").is_empty();
         if is_idle || told.get(name) == Some(&wanted) {
             return Ok(());
         }

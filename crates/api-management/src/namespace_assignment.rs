@@ -1,0 +1,118 @@
+//! NamespaceAssignment: which project one namespace of a cluster is in. In the cluster's namespace, named as the
+//! namespace downstream. Written by the server alone.
+//!
+//! What the annotation of the namespace says downstream follows this; whoever changes it there decides nothing.
+
+use api_meta::status::Cause;
+use kube::api::ObjectMeta;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::kind::{ApiVersion, KindName, Rules, kind};
+
+/// Changes of one namespace that may come at once.
+pub const PENDING_MAX: usize = 8;
+
+/// Which project one namespace of a cluster is in.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NamespaceAssignment {
+    #[schemars(skip)]
+    pub api_version: ApiVersion,
+    #[schemars(skip)]
+    pub kind: KindName<Self>,
+    #[schemars(skip)]
+    pub metadata: ObjectMeta,
+    pub spec: NamespaceAssignmentSpec,
+}
+
+kind!(NamespaceAssignment, "namespaceassignments", "namespaceassignment", Namespaced,
+    NamespaceResourceScope, status: false, short: [], columns: [
+    ("Project", "string", ".spec.assigned.project", false),
+    ("Pending", "string", ".spec.pending[*].project", true),
+]);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NamespaceAssignmentSpec {
+    /// What holds now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assigned: Option<Assignment>,
+    /// What was allowed, each holds once the namespace says so. The newest last, [`PENDING_MAX`] at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<PendingAssignment>,
+}
+
+/// A project for a namespace. Uids make sure that neither passes to another object of the same name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Assignment {
+    /// Name of the project in the same cluster.
+    pub project: String,
+    pub project_uid: String,
+    pub namespace_uid: String,
+}
+
+/// A change that the server let through, until it is seen or expires.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PendingAssignment {
+    /// Name of the project in the same cluster; empty: out of its project.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub project: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub project_uid: String,
+    /// Empty: of the namespace that is being created.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace_uid: String,
+    /// Seconds since 1970. After that the change counts as one that did not happen.
+    pub until: i64,
+}
+
+impl NamespaceAssignment {
+    /// The project that the namespace of this uid is in.
+    pub fn assigned_to(&self, namespace_uid: &str) -> Option<&Assignment> {
+        self.spec.assigned.as_ref().filter(|assigned| assigned.namespace_uid == namespace_uid)
+    }
+
+    /// A change of the namespace of this uid to `project` (empty: out of its project) that may still come. `now` in
+    /// seconds since 1970.
+    pub fn pending_to(
+        &self,
+        project: &str,
+        namespace_uid: &str,
+        now: i64,
+    ) -> Option<&PendingAssignment> {
+        let of_uid = ["", namespace_uid];
+        self.spec.pending.iter().find(|pending| {
+            pending.until > now
+                && pending.project == project
+                && of_uid.contains(&pending.namespace_uid.as_str())
+        })
+    }
+
+    /// Adds a change that may come, in the place of the same one and of what has expired.
+    pub fn expect(&mut self, change: PendingAssignment, now: i64) {
+        let pending = &mut self.spec.pending;
+        pending.retain(|old| {
+            old.until > now && PendingAssignment { until: change.until, ..old.clone() } != change
+        });
+        if pending.len() >= PENDING_MAX {
+            pending.remove(0);
+        }
+        pending.push(change);
+    }
+
+    /// Makes this hold, in the place of what held.
+    pub fn assign(&mut self, assigned: Option<Assignment>) {
+        let project = assigned.as_ref().map_or("", |assigned| &assigned.project);
+        self.spec.pending.retain(|pending| pending.project != project);
+        self.spec.assigned = assigned;
+    }
+}
+
+impl Rules for NamespaceAssignment {
+    fn validate(&self, _: Option<&Self>) -> Vec<Cause> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,336 @@
+//! Which project a namespace is in decides which Secrets come into it: only who may manage the namespaces of a
+//! project changes it, through Drover, on a cluster of real Kubernetes parts.
+
+#![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use e2e::journey::{self, Imported, MANAGEMENT, Target};
+use e2e::{Agent, Cli, Client, Guarantee, Server, Shared, eventually, no_second_try};
+use http::{Method, Request};
+use serde_json::{Value, json};
+use testbed::RealCluster;
+
+const KEY: &str = "field.cattle.io/projectId";
+const CLUSTER: &str = "real";
+const SECRET: &str = "database";
+
+struct World {
+    imported: Imported,
+    server: Server,
+    admin: Client,
+    admin_cli: Cli,
+    target: Target,
+    /// Whole id, with a Secret in it.
+    project: String,
+    other_project: String,
+    _cluster: RealCluster,
+}
+
+static WORLD: Shared<World> = Shared::new();
+
+fn good(answer: Result<e2e::Answer>) -> Value {
+    answer.unwrap().success().unwrap()
+}
+
+fn world() -> Arc<World> {
+    WORLD.get(|| {
+        let cluster = RealCluster::start()?;
+        let target = Target::of(&cluster)?;
+        let server = Server::start()?;
+        let admin_cli = Cli::admin(&server)?;
+        let imported = journey::import(&server, &admin_cli, CLUSTER, &target)?;
+        let admin = server.admin()?;
+        let project = |name: &str| -> Result<String> {
+            let body = json!({"name": name, "clusterId": imported.id});
+            let made = admin.post("/v3/projects", &body)?.success()?;
+            Ok(made["id"].as_str().unwrap_or_default().to_owned())
+        };
+        let (shop, other) = (project("shop")?, project("other")?);
+        let secret =
+            json!({"type": "secret", "name": SECRET, "stringData": {"password": "CANARY"}});
+        admin.post(&format!("/v3/projects/{shop}/secrets"), &secret)?.success()?;
+        Ok(World {
+            imported,
+            server,
+            admin,
+            admin_cli,
+            target,
+            project: shop,
+            other_project: other,
+            _cluster: cluster,
+        })
+    })
+}
+
+fn short(project: &str) -> &str {
+    project.split_once(':').unwrap().1
+}
+
+fn namespace(name: &str, project: Option<&str>) -> Value {
+    let annotations = project.map(|project| json!({KEY: project})).unwrap_or_default();
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}})
+}
+
+impl World {
+    fn namespaces(&self) -> String {
+        format!("/k8s/clusters/{}/api/v1/namespaces", self.imported.id)
+    }
+
+    /// Somebody with a role of these rules in the cluster, whose rights hold there.
+    fn person(&self, name: &str, rules: &Value) -> (Cli, Client) {
+        let role = json!({
+            "apiVersion": "management.cattle.io/v3", "kind": "RoleTemplate",
+            "metadata": {"name": format!("role-{name}")}, "displayName": name, "context": "cluster",
+            "rules": rules,
+        });
+        good(self.admin.post(&format!("{MANAGEMENT}/roletemplates"), &role));
+        let role = format!("role-{name}");
+        let role = Some((role.as_str(), CLUSTER));
+        let cli = journey::user_with_role(&self.server, &self.admin_cli, name, role).unwrap();
+        let token = self.server.login(name, &format!("password-of-{name}")).unwrap();
+        let client = self.server.anyone().unwrap().bearer(&token);
+        eventually("the person's rights", || client.get(&self.namespaces())?.success());
+        (cli, client)
+    }
+
+    /// The annotation and the label, as the cluster has them.
+    fn says(&self, name: &str) -> (Option<String>, Option<String>) {
+        let found = self.target.kubectl.json(&["get", "namespace", name]).unwrap();
+        let text = |map: &str| found["metadata"][map][KEY].as_str().map(str::to_owned);
+        (text("annotations"), text("labels"))
+    }
+
+    fn is_in(&self, name: &str, project: Option<&str>) {
+        let expected = (project.map(str::to_owned), project.map(|it| short(it).to_owned()));
+        eventually("the namespace says its project", || -> Result<()> {
+            let says = self.says(name);
+            ensure!(says == expected, "{name}: {says:?}, not {expected:?}");
+            Ok(())
+        });
+    }
+
+    fn has_secret(&self, namespace: &str) -> bool {
+        let secrets = self.target.kubectl.json(&["get", "secrets", "-n", namespace]).unwrap();
+        secrets["items"].as_array().unwrap().iter().any(|it| it["metadata"]["name"] == SECRET)
+    }
+
+    fn secret_comes(&self, namespace: &str) {
+        eventually("the Secret of the project is there", || -> Result<()> {
+            ensure!(self.has_secret(namespace), "no Secret in {namespace}");
+            Ok(())
+        });
+    }
+
+    fn patch(&self, as_whom: &Client, name: &str, kind: &str, body: &Value) -> e2e::Answer {
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(format!("{}/{name}", self.namespaces()))
+            .header("content-type", kind)
+            .body(e2e::http::body(body.to_string()))
+            .unwrap();
+        as_whom.send(request).unwrap()
+    }
+
+    /// How often Secrets of the name have ever come into a namespace, by the events of a watch from `version` on.
+    fn copies_since(&self, namespace: &str, version: &str) -> usize {
+        let path = format!(
+            "/api/v1/namespaces/{namespace}/secrets?watch=true&timeoutSeconds=1&resourceVersion={version}"
+        );
+        let events = self.target.kubectl.succeed(&["get", "--raw", &path]).unwrap();
+        events.lines().filter(|line| line.contains(SECRET)).count()
+    }
+}
+
+#[test]
+fn who_may_write_one_namespace_gets_no_secrets_of_a_project() {
+    no_second_try(Guarantee::Secrecy);
+    let world = world();
+    let rules = json!([{"apiGroups": [""], "resources": ["namespaces", "namespaces/status",
+        "namespaces/finalize", "secrets"], "verbs": ["*"]}]);
+    let (_, thief) = world.person("thief", &rules);
+    good(thief.post(&world.namespaces(), &namespace("tenant", None)));
+    let list = world.target.kubectl.json(&["get", "secrets", "-n", "tenant"]).unwrap();
+    let version = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+
+    let (project, name) = (world.project.as_str(), short(&world.project));
+    let annotated = json!({"metadata": {"annotations": {KEY: project}}});
+    let labelled = json!({"metadata": {"labels": {KEY: name}}});
+    let pointer = format!("/metadata/annotations/{}", KEY.replace('/', "~1"));
+    let by_operations = json!([
+        {"op": "add", "path": "/metadata/annotations", "value": {}},
+        {"op": "add", "path": pointer, "value": project},
+    ]);
+    let mut applied = namespace("tenant", Some(project));
+    let merge = "application/merge-patch+json";
+    let patches = [
+        ("tenant", merge, &annotated),
+        ("tenant", merge, &labelled),
+        ("tenant", "application/strategic-merge-patch+json", &annotated),
+        ("tenant", "application/json-patch+json", &by_operations),
+        ("tenant?fieldManager=me&force=true", "application/apply-patch+yaml", &applied),
+        ("tenant?dryRun=All", merge, &annotated),
+        ("tenant/status", merge, &annotated),
+    ];
+    for (path, kind, body) in patches {
+        let answer = world.patch(&thief, path, kind, body);
+        assert_eq!(answer.status, 403, "{path} {kind}: {}", answer.text());
+        let text = answer.text();
+        assert!(text.contains("manage-namespaces") || text.contains("the label"), "{text}");
+    }
+    let path = world.namespaces();
+    let tenant = format!("{path}/tenant");
+    let put = |path: &str| {
+        let mut whole = good(thief.get(&tenant));
+        whole["metadata"]["annotations"] = json!({KEY: project});
+        thief.put(path, &whole).unwrap().status.as_u16()
+    };
+    assert_eq!((put(&tenant), put(&format!("{tenant}/finalize"))), (403, 403));
+    applied["metadata"]["name"] = "another".into();
+    assert_eq!(thief.post(&path, &applied).unwrap().status, 403);
+    assert_eq!(thief.get(&format!("{path}/another")).unwrap().status, 404);
+    // Their own field is theirs to change.
+    let mine = json!({"metadata": {"annotations": {"mine": "1"}}});
+    assert_eq!(world.patch(&thief, "tenant", merge, &mine).status, 200);
+    assert_eq!(world.says("tenant"), (None, None));
+
+    // In the cluster itself nobody asks Drover: it is put back, and the Secret never comes.
+    let direct = &world.target.kubectl;
+    for says in [format!("{KEY}={project}"), format!("{KEY}={project}x")] {
+        direct.succeed(&["annotate", "namespace", "tenant", &says, "--overwrite"]).unwrap();
+        world.is_in("tenant", None);
+    }
+    direct.succeed(&["label", "namespace", "tenant", &format!("{KEY}={name}")]).unwrap();
+    world.is_in("tenant", None);
+    eventually("an event says so", || -> Result<()> {
+        let events = direct.json(&["get", "events", "-n", "default"])?;
+        let about = events["items"].as_array().into_iter().flatten().any(|event| {
+            event["reason"] == "ProjectPutBack" && event["involvedObject"]["name"] == "tenant"
+        });
+        ensure!(about, "{events}");
+        Ok(())
+    });
+    assert_eq!(world.copies_since("tenant", &version), 0);
+
+    // Nor does a namespace of another's name get what that one had.
+    let admin = &world.admin;
+    good(admin.post(&path, &namespace("shared", Some(project))));
+    world.secret_comes("shared");
+    direct.succeed(&["delete", "namespace", "shared", "--wait=true"]).unwrap();
+    direct.apply(&[namespace("shared", Some(project))]).unwrap();
+    world.is_in("shared", None);
+    assert!(!world.has_secret("shared"));
+}
+
+#[test]
+fn manifests_that_name_a_project_put_their_namespaces_there() {
+    no_second_try(Guarantee::Rights);
+    let world = world();
+    let (project, other) = (world.project.as_str(), world.other_project.as_str());
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["*"]},
+        {"apiGroups": ["management.cattle.io"], "resources": ["projects"],
+            "verbs": ["get", "manage-namespaces"], "resourceNames": [short(project)]},
+    ]);
+    let (cli, gitops) = world.person("gitops", &rules);
+    let kubectl = cli.kubectl(CLUSTER).unwrap();
+    kubectl.apply(&[namespace("web", Some(project))]).unwrap();
+    world.is_in("web", Some(project));
+    world.secret_comes("web");
+    // Again, and by server-side apply: nothing changes.
+    kubectl.apply(&[namespace("web", Some(project))]).unwrap();
+    kubectl
+        .with_file(
+            &[namespace("web", Some(project))],
+            &["apply", "--server-side", "--force-conflicts", "-f"],
+        )
+        .unwrap();
+    world.is_in("web", Some(project));
+
+    // Of this project, not of another: neither there nor away from there.
+    let refused =
+        kubectl.refuse(&["annotate", "namespace", "web", &format!("{KEY}={other}"), "--overwrite"]);
+    assert!(refused.unwrap().contains("into project"));
+    good(world.admin.post(&world.namespaces(), &namespace("elsewhere", Some(other))));
+    world.is_in("elsewhere", Some(other));
+    let refused =
+        kubectl.refuse(&["annotate", "namespace", "elsewhere", &format!("{KEY}-")]).unwrap();
+    assert!(refused.contains("out of project"), "{refused}");
+    let missing = format!("{}:p-zzzzz", world.imported.id);
+    let answer = world.admin.post(&world.namespaces(), &namespace("lost", Some(&missing))).unwrap();
+    assert_eq!(answer.status, 403, "{}", answer.text());
+    assert!(answer.text().contains("there is no project"), "{}", answer.text());
+
+    // A try changes nothing, not even later: in the cluster itself it is still put back.
+    kubectl
+        .succeed(&["annotate", "namespace", "web", &format!("{KEY}-"), "--dry-run=server"])
+        .unwrap();
+    world.target.kubectl.succeed(&["annotate", "namespace", "web", &format!("{KEY}-")]).unwrap();
+    world.is_in("web", Some(project));
+    assert!(world.has_secret("web"));
+
+    // An administrator moves it through `/v3`, and the Secret leaves with the project.
+    let web = format!("/v3/clusters/{}/namespaces/web", world.imported.id);
+    let moved =
+        world.admin.post(&format!("{web}?action=move"), &json!({"projectId": other})).unwrap();
+    assert_eq!(moved.status, 204, "{}", moved.text());
+    world.is_in("web", Some(other));
+    eventually("the Secret is gone", || -> Result<()> {
+        ensure!(!world.has_secret("web"), "still there");
+        Ok(())
+    });
+    let not_theirs =
+        gitops.post(&format!("{web}?action=move"), &json!({"projectId": project})).unwrap();
+    assert_eq!(not_theirs.status, 403, "{}", not_theirs.text());
+    world.is_in("web", Some(other));
+
+    // Out of all projects; what other software says of its own projects stays as it is.
+    let moved = world.admin.post(&format!("{web}?action=move"), &json!({"projectId": ""})).unwrap();
+    assert_eq!(moved.status, 204, "{}", moved.text());
+    world.is_in("web", None);
+    let foreign = format!("{KEY}=c-m-abcdefgh:p-12345");
+    world.target.kubectl.succeed(&["annotate", "namespace", "web", &foreign]).unwrap();
+    kubectl.succeed(&["annotate", "namespace", "web", "mine=1"]).unwrap();
+    assert_eq!(world.says("web").0.as_deref(), Some("c-m-abcdefgh:p-12345"));
+}
+
+#[test]
+fn what_was_assigned_before_there_were_records_stays_assigned() {
+    let cluster = RealCluster::start().unwrap();
+    let target = Target::of(&cluster).unwrap();
+    let mut server = Server::start().unwrap();
+    let cli = Cli::admin(&server).unwrap();
+    let mut imported = journey::import(&server, &cli, "old", &target).unwrap();
+    let admin = server.admin().unwrap();
+    let project = json!({"name": "shop", "clusterId": imported.id});
+    let project = good(admin.post("/v3/projects", &project))["id"].as_str().unwrap().to_owned();
+    let namespaces = format!("/k8s/clusters/{}/api/v1/namespaces", imported.id);
+    good(admin.post(&namespaces, &namespace("kept", Some(&project))));
+    let records = format!("{MANAGEMENT}/namespaces/{}/namespaceassignments", imported.id);
+    let assigned = |admin: &Client| -> Result<Value> {
+        let record = admin.get(&format!("{records}/kept"))?.success()?;
+        let assigned = record["spec"]["assigned"]["project"].clone();
+        ensure!(assigned == short(&project), "{record}");
+        Ok(record["spec"]["assigned"].clone())
+    };
+    let before = eventually("the assignment is recorded", || assigned(&admin));
+
+    // As an earlier version left it: annotations alone, and a cluster that was never recorded.
+    imported.agent.kill();
+    let stored = json!({"status": {"namespacesAssigned": false}});
+    let request = Request::builder()
+        .method(Method::PATCH)
+        .uri(format!("{MANAGEMENT}/clusters/{}/status", imported.id))
+        .header("content-type", "application/merge-patch+json")
+        .body(e2e::http::body(stored.to_string()))
+        .unwrap();
+    assert!(admin.send(request).unwrap().status.is_success());
+    good(admin.delete(&format!("{records}/kept")));
+    server.kill();
+    server.restart().unwrap();
+    let admin = server.admin().unwrap();
+    let _agent = Agent::start(&imported.container, &target.downstream, &target.kubectl).unwrap();
+    let after = eventually("the assignment is recorded again", || assigned(&admin));
+    assert_eq!(before, after);
+}

@@ -1,0 +1,292 @@
+//! Writes of namespaces through Drover: whoever changes the project of one may manage the namespaces of both projects,
+//! which is the verb `manage-namespaces` on a project.
+
+use api_management::namespace_assignment::PendingAssignment;
+use api_management::{NamespaceAssignment, Project, keys};
+use api_meta::names::dns1123_label;
+use api_meta::object::ObjectExt;
+use api_meta::status::Status;
+use controller::error::is_code;
+use feature_kit::access::cluster_group;
+use feature_kit::rbac::{ours, rule};
+use feature_kit::{CheckedWrite, ControllerIdentity, WriteCheck};
+use futures::future::BoxFuture;
+use http::Method;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use serde_json::Value;
+
+use super::now;
+use super::step::Claim;
+
+/// On a project: may put namespaces into it and take them out.
+pub const VERB: &str = "manage-namespaces";
+/// Until a change that was let through must have been seen in the cluster.
+const PENDING_SECONDS: i64 = 60;
+/// Attempts to note a change while others note theirs.
+const NOTE_TRIES_MAX: usize = 5;
+
+pub fn identity() -> ControllerIdentity {
+    ControllerIdentity::new(
+        "namespace-check",
+        vec![
+            ours(&["projects"], &["get"]),
+            ours(&["namespaceassignments"], &["get", "create", "update"]),
+            rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
+        ],
+    )
+}
+
+/// See the module.
+pub struct NamespaceCheck {
+    client: Client,
+}
+
+/// A project of the cluster.
+struct Known {
+    name: String,
+    uid: String,
+}
+
+impl NamespaceCheck {
+    /// `client` acts as [`identity`].
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    async fn change(&self, write: CheckedWrite<'_>) -> Result<(), Status> {
+        let (cluster, namespace) = (write.cluster, write.object);
+        let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
+        let is_new = *write.method == Method::POST;
+        let uid = namespace["metadata"]["uid"].as_str().filter(|_| !is_new).unwrap_or_default();
+        let claim = Claim::of(namespace.annotation(keys::PROJECT_ID), cluster);
+
+        let assignments: Api<NamespaceAssignment> = Api::namespaced(self.client.clone(), cluster);
+        let kept = read(&assignments, name).await?;
+        let assigned = kept.as_ref().and_then(|kept| kept.assigned_to(uid));
+        let assigned = assigned.map(|assigned| assigned.project.as_str());
+        self.check_label(&write, claim, assigned).await?;
+        if assigned == claim.project() {
+            return Ok(());
+        }
+        if let Some(project) = assigned {
+            self.require(&write, name, project, "out of").await?;
+        }
+        let project = match claim.project() {
+            None => None,
+            Some(project) => {
+                self.require(&write, name, project, "into").await?;
+                let Some(known) = self.project(cluster, project).await? else {
+                    let text = format!("there is no project \"{cluster}:{project}\"");
+                    return Err(refused(name, &text));
+                };
+                Some(known)
+            }
+        };
+        if is_generated(namespace, is_new) {
+            let text = "a namespace whose name is generated cannot be created in a project: give it a name, or move it \
+                        into the project afterwards";
+            return Err(refused(name, text));
+        }
+        if write.is_dry_run {
+            return Ok(());
+        }
+        note(&assignments, name, uid, project).await
+    }
+
+    /// The label follows the annotation, a moment later. One that names a third project of the cluster would deceive
+    /// selectors.
+    async fn check_label(
+        &self,
+        write: &CheckedWrite<'_>,
+        claim: Claim<'_>,
+        assigned: Option<&str>,
+    ) -> Result<(), Status> {
+        let label = write.object["metadata"]["labels"][keys::PROJECT_ID].as_str();
+        let expected = [claim.project(), assigned];
+        let Some(label) = label.filter(|label| !expected.contains(&Some(*label))) else {
+            return Ok(());
+        };
+        if self.project(write.cluster, label).await?.is_none() {
+            return Ok(());
+        }
+        let name = write.object["metadata"]["name"].as_str().unwrap_or_default();
+        let text = format!(
+            "the label \"{key}\" names project \"{label}\", the annotation does not: set the annotation \"{key}\" to \
+             \"{cluster}:{label}\", or leave the label out, which follows by itself",
+            key = keys::PROJECT_ID,
+            cluster = write.cluster,
+        );
+        Err(refused(name, &text))
+    }
+
+    /// Whether the writer may manage the namespaces of the project.
+    async fn require(
+        &self,
+        write: &CheckedWrite<'_>,
+        namespace: &str,
+        project: &str,
+        direction: &str,
+    ) -> Result<(), Status> {
+        let (cluster, identity) = (write.cluster, write.identity);
+        let owner = cluster_group(cluster, api_management::role_template::CLUSTER_OWNER);
+        if identity.groups.contains(&owner) {
+            return Ok(());
+        }
+        let review = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: Some(identity.user.clone()),
+                groups: Some(identity.groups.clone()),
+                resource_attributes: Some(ResourceAttributes {
+                    verb: Some(VERB.to_owned()),
+                    group: Some(api_management::GROUP.to_owned()),
+                    resource: Some("projects".to_owned()),
+                    namespace: Some(cluster.to_owned()),
+                    name: Some(project.to_owned()),
+                    ..ResourceAttributes::default()
+                }),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
+        let answer = reviews.create(&PostParams::default(), &review).await.map_err(unavailable)?;
+        if answer.status.is_some_and(|status| status.allowed) {
+            return Ok(());
+        }
+        let text = format!(
+            "you may not put it {direction} project \"{cluster}:{project}\": that needs the verb \"{VERB}\" on the \
+             project, which its owners have"
+        );
+        Err(refused(namespace, &text))
+    }
+
+    async fn project(&self, cluster: &str, name: &str) -> Result<Option<Known>, Status> {
+        if !dns1123_label(name).is_empty() {
+            return Ok(None);
+        }
+        let projects: Api<Project> = Api::namespaced(self.client.clone(), cluster);
+        let found = projects.get_opt(name).await.map_err(unavailable)?;
+        Ok(found.map(|found| Known {
+            name: name.to_owned(),
+            uid: found.metadata.uid.unwrap_or_default(),
+        }))
+    }
+}
+
+/// Notes a change that may come, so that the controller takes it for one that may be.
+async fn note(
+    assignments: &Api<NamespaceAssignment>,
+    name: &str,
+    uid: &str,
+    project: Option<Known>,
+) -> Result<(), Status> {
+    let (project, project_uid) = project.map(|known| (known.name, known.uid)).unwrap_or_default();
+    let now = now();
+    let change = PendingAssignment {
+        project,
+        project_uid,
+        namespace_uid: uid.to_owned(),
+        until: now + PENDING_SECONDS,
+    };
+    for _ in 0..NOTE_TRIES_MAX {
+        let written = match read(assignments, name).await? {
+            Some(mut kept) => {
+                kept.expect(change.clone(), now);
+                assignments.replace(name, &PostParams::default(), &kept).await
+            }
+            None => {
+                let mut new = NamespaceAssignment::default();
+                new.metadata.name = Some(name.to_owned());
+                new.expect(change.clone(), now);
+                assignments.create(&PostParams::default(), &new).await
+            }
+        };
+        match written {
+            Ok(_) => return Ok(()),
+            // Somebody else wrote it, or it has just been deleted.
+            Err(error) if is_code(&error, 409) || is_code(&error, 404) => {}
+            Err(error) => return Err(unavailable(error)),
+        }
+    }
+    Err(Status::unavailable("others kept changing the project of this namespace; try again"))
+}
+
+async fn read(
+    assignments: &Api<NamespaceAssignment>,
+    name: &str,
+) -> Result<Option<NamespaceAssignment>, Status> {
+    assignments.get_opt(name).await.map_err(unavailable)
+}
+
+/// Whether the name is one that the API server made up, which is another one when the write is sent.
+fn is_generated(namespace: &Value, is_new: bool) -> bool {
+    let metadata = &namespace["metadata"];
+    let prefix = metadata["generateName"].as_str().filter(|prefix| !prefix.is_empty());
+    let name = metadata["name"].as_str().unwrap_or_default();
+    is_new && prefix.is_some_and(|prefix| name.starts_with(prefix))
+}
+
+fn refused(namespace: &str, text: &str) -> Status {
+    Status::forbidden("", "namespaces", namespace, text)
+}
+
+fn unavailable(error: kube::Error) -> Status {
+    Status::unavailable(format!("cannot check which project the namespace may be in: {error}"))
+}
+
+/// Whether requests of this kind can change a namespace's metadata.
+fn changes_namespace(method: &Method, path: &str) -> bool {
+    let mut parts = path.trim_matches('/').split('/');
+    let is_kind = parts.by_ref().take(3).eq(["api", "v1", "namespaces"]);
+    let rest: Vec<&str> = parts.collect();
+    is_kind
+        && match rest.as_slice() {
+            [] => *method == Method::POST,
+            [_] | [_, "status" | "finalize"] => [Method::PUT, Method::PATCH].contains(method),
+            _ => false,
+        }
+}
+
+impl WriteCheck for NamespaceCheck {
+    fn concerns(&self, method: &Method, path: &str) -> bool {
+        changes_namespace(method, path)
+    }
+
+    fn check<'a>(&'a self, write: CheckedWrite<'a>) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(self.change(write))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_that_can_change_the_project_of_a_namespace_is_checked() {
+        let concerned = [
+            (Method::POST, "/api/v1/namespaces"),
+            (Method::POST, "/api/v1/namespaces/"),
+            (Method::PUT, "/api/v1/namespaces/a"),
+            (Method::PATCH, "/api/v1/namespaces/a"),
+            (Method::PATCH, "/api/v1/namespaces/a/status"),
+            (Method::PUT, "/api/v1/namespaces/a/finalize"),
+        ];
+        for (method, path) in concerned {
+            assert!(changes_namespace(&method, path), "{method} {path}");
+        }
+        let others = [
+            (Method::GET, "/api/v1/namespaces"),
+            (Method::DELETE, "/api/v1/namespaces/a"),
+            (Method::POST, "/api/v1/namespaces/a/pods"),
+            (Method::PUT, "/api/v1/namespaces/a/pods/b"),
+            (Method::POST, "/apis/v1/namespaces"),
+        ];
+        for (method, path) in others {
+            assert!(!changes_namespace(&method, path), "{method} {path}");
+        }
+    }
+}
