@@ -225,10 +225,15 @@ impl CredentialStore {
     /// The object with all its credentials, for what the server itself does with them.
     ///
     /// # Errors
-    /// 503 when they cannot be read.
+    /// 503 when they cannot be read, or one is missing, as when `object` is behind what is stored: read the object
+    /// again.
     pub async fn with_values(&self, kind: &str, mut object: Value) -> Result<Value, Status> {
-        if !credentials::keys(kind, &object).is_empty() {
+        let keys = credentials::keys(kind, &object);
+        if !keys.is_empty() {
             let values = self.values(object.uid()).await?;
+            if !keys.iter().all(|key| values.contains_key(key)) {
+                return Err(Status::unavailable("a credential of the object is not stored"));
+            }
             credentials::put_back(kind, &mut object, &values, true);
         }
         Ok(object)

@@ -1,13 +1,14 @@
 //! What becomes of one object's credentials.
 
 use api_management::credentials::PREFIX;
-use api_management::keys;
+use api_management::{ClusterRegistrationToken, keys};
 use http::Request;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
-use test_kit::{World, eventually};
+use test_kit::{KubeApi, Profile, World, eventually};
+use tunnel::AgentKey;
 
 use super::places::{CLUSTER_A, CLUSTER_B, Person, Places};
 
@@ -222,6 +223,60 @@ async fn what_an_interrupted_server_left_is_removed_at_the_next_start() {
             404 => Ok(()),
             code => Err(code),
         }
+    })
+    .await;
+}
+
+/// What `/v3/import/…` answers to anybody.
+async fn manifest(world: &World, secret: &str) -> (u16, String) {
+    let routes = world.features.iter().flat_map(|feature| &feature.routes);
+    let route = routes.into_iter().find(|route| route.prefix == "/v3/import/").unwrap();
+    let path = format!("/v3/import/{secret}_{CLUSTER_A}.yaml");
+    let (parts, ()) = Request::get(path).body(()).unwrap().into_parts();
+    let request = feature_kit::Request { parts, body: bytes::Bytes::new(), caller: None };
+    let answer = route.handler.handle(request).await;
+    let text = String::from_utf8(answer.body().to_vec()).unwrap();
+    (answer.status().as_u16(), text)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_address_of_a_used_manifest_shows_nobody_the_password_of_the_agents_proxy() {
+    let places = Places::start(|view, _| view).await;
+    let world = &places.world;
+    let variables = json!([{"name": "HTTPS_PROXY", "value": "http://u:canary@proxy"}]);
+    let path = format!("/v3/clusters/{CLUSTER_A}");
+    let changed = json!({ "agentEnvVars": variables.clone() });
+    let shown = places.must(200, "PUT", &path, &changed).await;
+    assert_eq!(shown["agentEnvVars"], variables);
+    let token = world.token(CLUSTER_A).await.status.token;
+    let text = eventually("the environment in the manifest", async || {
+        let (status, text) = manifest(world, &token).await;
+        let is_there = status == 200 && text.contains("http://u:canary@proxy");
+        if is_there { Ok(text) } else { Err((status, text)) }
+    })
+    .await;
+    assert!(!text.contains(PREFIX), "{text}");
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    let key = AgentKey::generate().unwrap();
+    world.connect(&key, Some(&token), downstream.admin()).await.unwrap();
+    let text = eventually("the end of the manifest", async || {
+        let (status, text) = manifest(world, &token).await;
+        if status == 410 { Ok(text) } else { Err((status, text)) }
+    })
+    .await;
+    assert!(!text.contains("canary") && text.contains("kubectl create -f -"), "{text}");
+    // Another token shows it again.
+    let body = json!({ "clusterId": CLUSTER_A });
+    places.must(201, "POST", "/v3/clusterRegistrationTokens", &body).await;
+    let tokens: Api<ClusterRegistrationToken> = Api::namespaced(world.admin(), CLUSTER_A);
+    eventually("the manifest of another token", async || {
+        for other in tokens.list(&ListParams::default()).await.unwrap() {
+            let secret = &other.status.token;
+            if !secret.is_empty() && *secret != token && manifest(world, secret).await.0 == 200 {
+                return Ok(());
+            }
+        }
+        Err("none")
     })
     .await;
 }
