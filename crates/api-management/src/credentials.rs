@@ -142,6 +142,15 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
     ROOTS.keys().copied()
 }
 
+/// The plurals of [`kinds`].
+pub fn plurals() -> impl Iterator<Item = &'static str> {
+    let plurals = types::tables().filter_map(|table| match table.stored {
+        Stored::Kind { kind, plural } if concerns(kind) => Some(plural),
+        _ => None,
+    });
+    plurals.collect::<BTreeSet<_>>().into_iter()
+}
+
 /// One text in a marked field.
 struct Leaf<'a> {
     path: &'a str,

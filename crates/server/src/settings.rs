@@ -152,6 +152,9 @@ impl AuditSettings {
         let mut settings = flags.resolve()?;
         if let Some(settings) = &mut settings {
             settings.sensitive.extend(SENSITIVE);
+            // In what is sent credentials are still there.
+            let plurals = api_management::credentials::plurals();
+            settings.sensitive.extend(plurals.map(|plural| (api_management::GROUP, plural)));
         }
         Ok(settings)
     }
