@@ -166,9 +166,12 @@ impl Leaf<'_> {
     }
 }
 
-/// Whether a URL has a user, and perhaps a password, before its host.
+/// Whether a URL has a user, and perhaps a password, before its host. Without a scheme, whether it has both.
 fn names_user(url: &str) -> bool {
-    let Some((_, rest)) = url.split_once("://") else { return false };
+    let Some((_, rest)) = url.split_once("://") else {
+        let authority = url.split(['/', '?', '#']).next().unwrap_or(url);
+        return authority.split_once('@').is_some_and(|(user, _)| user.contains(':'));
+    };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     // A password may have characters that should have been escaped.
     rest[..end].contains('@') || rest.contains('@') && !rest[..end].contains('.')

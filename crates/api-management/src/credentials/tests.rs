@@ -87,6 +87,9 @@ fn a_url_is_a_credential_when_it_names_a_user() {
         ("https://user:password@charts.example", true),
         ("https://token@charts.example", true),
         ("http://user:pass/word@proxy", true),
+        ("user:password@proxy:3128", true),
+        ("git@host.example:charts.git", false),
+        ("host.example/a:b@c", false),
     ] {
         assert_eq!(has_plain("Catalog", &json!({"spec": {"url": url}})), expected, "{url}");
     }
