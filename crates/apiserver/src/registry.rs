@@ -352,6 +352,16 @@ impl Registry {
         }
     }
 
+    /// Forgets every earlier state of every object: lists and watches from before are 410.
+    ///
+    /// # Errors
+    /// The storage did not compact; caches have forgotten all the same.
+    pub async fn forget_history(&self) -> Result<(), Status> {
+        let revision = self.fresh().await?;
+        self.caches.read().values().for_each(|cache| cache.forget_until(revision));
+        self.storage().compact(revision).await.map_err(|error| storage_failed(&error))
+    }
+
     fn apply_events(&self, events: &[Arc<Event>]) {
         for event in events {
             let Some(cache) = self.cache_of(&event.key) else { continue };

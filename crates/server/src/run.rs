@@ -229,8 +229,7 @@ impl Plane {
         feature_kit::runtime::seed(&self.features, &clients.server())
             .await
             .context("cannot put the objects that every installation starts with")?;
-        crate::credentials::migrate(registry).await;
-        Ok(())
+        crate::credentials::migrate(registry, &clients.server()).await
     }
 
     fn router(

@@ -104,7 +104,7 @@ impl World {
         ))]);
         define(&api.admin(), &features).await;
         runtime::seed(&features, &api.admin()).await.unwrap();
-        server::credentials::migrate(&api.registry).await;
+        server::credentials::migrate(&api.registry, &api.admin()).await.unwrap();
         let features = Arc::new(features);
         let (running, running_context) = (features.clone(), context.clone());
         tokio::spawn(async move { runtime::run(&running, running_context).await });

@@ -12,8 +12,18 @@ async fn call(api: &KubeApi, method: &str, path: &str, body: &Value) -> Value {
     api.admin().request(request.body(body).unwrap()).await.unwrap()
 }
 
+/// The status of a list or watch that is refused.
+async fn refused(api: &KubeApi, path: &str) -> u16 {
+    let request = Request::get(path).body(Vec::new()).unwrap();
+    match api.admin().request_text(request).await {
+        Err(kube::Error::Api(status)) => status.code,
+        Ok(text) if text.contains(r#""code":410"#) => 410,
+        other => panic!("{path}: {other:?}"),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_in_stored_objects_are_moved_at_the_start_and_fields_keep_their_owners() {
+async fn credentials_that_an_earlier_release_stored_are_read_from_no_object_and_no_history() {
     let api = KubeApi::start(Profile::Management).await;
     // No admission yet: what an earlier version stored.
     server::definitions::install(&api.admin(), &api_management::crds()).await.unwrap();
@@ -35,6 +45,16 @@ async fn credentials_in_stored_objects_are_moved_at_the_start_and_fields_keep_th
         let made = call(&api, "POST", &path, &notifier(name, url)).await;
         assert_eq!(made["spec"]["webhookConfig"]["url"], url);
     }
+    let loggings = "/apis/management.cattle.io/v3/namespaces/c-old/clusterloggings";
+    let logging = json!({
+        "apiVersion": "management.cattle.io/v3", "kind": "ClusterLogging", "metadata": {"name": "l"},
+    });
+    let mut logging = call(&api, "POST", loggings, &logging).await;
+    let before = logging["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    logging["status"] = json!({"failedSpec": {"syslogConfig": {"token": "canary-status"}}});
+    let logging = call(&api, "PUT", &format!("{loggings}/l/status"), &logging).await;
+    assert_eq!(logging["status"]["failedSpec"]["syslogConfig"]["token"], "canary-status");
+    let before_status = logging["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
     let world = World::over(api.clone()).await;
     let mut versions = Vec::new();
     for name in ["a", "b"] {
@@ -50,8 +70,18 @@ async fn credentials_in_stored_objects_are_moved_at_the_start_and_fields_keep_th
         assert!(whole["spec"]["webhookConfig"]["url"].as_str().unwrap().contains("canary"));
         versions.push(object["metadata"]["resourceVersion"].clone());
     }
+    let logging = call(&api, "GET", &format!("{loggings}/l"), &Value::Null).await;
+    assert!(!logging.to_string().contains("canary"), "{logging}");
+    let failed = &logging["status"]["failedSpec"]["syslogConfig"]["token"];
+    assert!(failed.as_str().unwrap().starts_with(PREFIX), "{logging}");
+    for (kind, before) in [(notifiers, before), (loggings, before_status)] {
+        let exact = format!("{kind}?resourceVersion={before}&resourceVersionMatch=Exact");
+        assert_eq!(refused(&api, &exact).await, 410);
+        let watch = format!("{kind}?watch=true&resourceVersion={before}&timeoutSeconds=1");
+        assert_eq!(refused(&api, &watch).await, 410);
+    }
     // Once more changes nothing.
-    server::credentials::migrate(&api.registry).await;
+    server::credentials::migrate(&api.registry, &api.admin()).await.unwrap();
     for (name, version) in ["a", "b"].iter().zip(versions) {
         let object = call(&api, "GET", &format!("{notifiers}/{name}"), &Value::Null).await;
         assert_eq!(object["metadata"]["resourceVersion"], version);

@@ -31,16 +31,36 @@ struct How<'a> {
 }
 
 impl Registry {
-    /// Writes the object anew if admission makes something else of it than is stored. Owners of fields stay.
+    /// Writes the object anew, spec and status, if plugins take something out of it. Nothing else of admission is
+    /// done, so that what was stored under earlier rules is not refused; owners of fields and generation stay.
+    /// Whether it was written.
     ///
     /// # Errors
-    /// It is not there, or admission refuses it as it is.
-    pub async fn rewrite(
-        &self,
-        target: &Target<'_>,
-        options: &WriteOptions,
-    ) -> Result<Written, Status> {
-        self.modify_applied(target, options, &|old: &Value| Ok(old.clone())).await
+    /// It is not there, or what is taken out cannot be stored.
+    pub async fn take_out_of_stored(&self, target: &Target<'_>) -> Result<bool, Status> {
+        let resource = target.resource;
+        self.fresh().await?;
+        let key =
+            resource.key(target.namespace, target.name).ok_or_else(Status::method_not_allowed)?;
+        let mut current = self.cache(resource)?.get(&key).ok_or_else(|| target.not_found())?;
+        for _ in 0..CONFLICT_RETRIES_MAX {
+            let old = self.served_value(resource, &current).await?;
+            let (mut new, mut taken) = (old.clone(), Taken::default());
+            self.take_out(resource, &mut new, Some(&old), &mut taken).await?;
+            if new == old {
+                return Ok(false);
+            }
+            let _held = self.store_taken(resource, &new, Some(&old), &taken).await?;
+            let expect = Expect::Revision(current.revision);
+            match self.put(resource, &key, &mut new, expect, Owners::Applied).await? {
+                Ok(_) => return Ok(true),
+                Err(StorageError::Unexpected { current: found }) => {
+                    current = self.found(target, found.as_ref())?;
+                }
+                Err(error) => return Err(storage_failed(&error)),
+            }
+        }
+        Err(target.modified())
     }
 
     /// PUT: replaces the object by `body`, or only its status.
