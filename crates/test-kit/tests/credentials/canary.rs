@@ -1,11 +1,12 @@
 //! A marked value in every credential field of every kind, and every output scanned as everybody. The fields
-//! come from the tables, so a new one is in the search.
+//! come from a list that a test compares with the tables: a new one is in the search, and one that is no longer
+//! marked is found. A value in a field that is no credential shows that the search sees what there is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_management::credentials::{self, PREFIX};
+use api_management::credentials::PREFIX;
 use api_management::table::{Mark, Table};
 use api_management::{GROUP, keys, types};
 use base64::Engine as _;
@@ -21,6 +22,7 @@ use super::places::{CLUSTER_A, PEOPLE, Person, Places};
 use super::socket::Socket;
 
 const QUIET: Duration = Duration::from_millis(400);
+const WATCH: &str = "?watch=true&resourceVersion=0&timeoutSeconds=1";
 const LAST: &str = "ui-brand";
 /// What definitions drop: only what a cluster came from long ago has it.
 const NOT_STORED: [&str; 3] = [
@@ -28,6 +30,31 @@ const NOT_STORED: [&str; 3] = [
     "Cluster.spec.azureKubernetesServiceConfig{}",
     "Cluster.spec.googleKubernetesEngineConfig{}",
 ];
+
+const FIELDS: &str = include_str!("../../../api-management/src/credentials/fields.txt");
+/// In a field that whoever may read a notifier reads.
+const PLANTED: &str = "planted-where-everybody-reads";
+
+/// The listed fields of each kind.
+fn listed() -> BTreeMap<&'static str, Vec<(String, Mark)>> {
+    let mut fields: BTreeMap<&str, Vec<(String, Mark)>> = BTreeMap::new();
+    let mut kind = "";
+    for line in FIELDS.lines() {
+        let Some(field) = line.strip_prefix("  ") else {
+            kind = line;
+            continue;
+        };
+        let mark = match field.split_once(' ').unwrap() {
+            (_, "Credential") => Mark::Credential,
+            (_, "Url") => Mark::Url,
+            (_, "Password") => Mark::Password,
+            (_, other) => panic!("{other}"),
+        };
+        let path = field.split_once(' ').unwrap().0.to_owned();
+        fields.entry(kind).or_default().push((path, mark));
+    }
+    fields
+}
 
 /// One value and where it was put.
 struct Canary {
@@ -104,25 +131,32 @@ struct Search {
     updates: BTreeSet<(Person, usize)>,
     /// What everybody found: person and text of the canary.
     found: BTreeSet<(Person, String)>,
+    /// Where a member of the cluster saw [`PLANTED`].
+    planted: BTreeSet<String>,
 }
 
 impl Search {
     async fn start() -> Self {
         let places = Arc::new(Places::start(|view, _| view).await);
-        let (updates, found) = (BTreeSet::new(), BTreeSet::new());
-        let mut search = Self { places, marked: Vec::new(), updates, found };
-        for kind in credentials::kinds() {
-            let made = search.make(kind).await;
+        let (updates, found, planted) = Default::default();
+        let mut search = Self { places, marked: Vec::new(), updates, found, planted };
+        for (kind, fields) in listed() {
+            let made = search.make(kind, fields).await;
             search.marked.push(made);
         }
-        for index in 0..search.marked.len() {
+        search.find_updates().await;
+        search
+    }
+
+    /// Notes who may update what.
+    async fn find_updates(&mut self) {
+        for index in 0..self.marked.len() {
             for who in PEOPLE.into_iter().filter(|who| *who != Person::Anonymous) {
-                if search.may_update(who, &search.marked[index]).await {
-                    search.updates.insert((who, index));
+                if self.may_update(who, &self.marked[index]).await {
+                    self.updates.insert((who, index));
                 }
             }
         }
-        search
     }
 
     async fn request(&self, who: Person, method: &str, path: &str, body: &Value) -> (u16, String) {
@@ -150,7 +184,7 @@ impl Search {
         (status, String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    async fn make(&self, kind: &str) -> Marked {
+    async fn make(&self, kind: &str, fields: Vec<(String, Mark)>) -> Marked {
         let table = types::tables_of_kind(kind).remove(0);
         let resource = feature_kit::table::resource_of(&table).unwrap();
         let (_, project) = self.places.a.project.split_once(':').unwrap();
@@ -163,7 +197,7 @@ impl Search {
         let name = if kind == "Cluster" { CLUSTER_A } else { "canary" };
         let key = Key { namespace: namespace.to_owned(), name: name.to_owned() };
         let (mut object, mut canaries) = (json!({}), Vec::new());
-        for (index, (field, mark)) in credentials::fields(kind).into_iter().enumerate() {
+        for (index, (field, mark)) in fields.into_iter().enumerate() {
             let text = format!("canary-{}-{index}-end", kind.to_lowercase());
             let value = match mark {
                 Mark::Url => format!("https://user:{text}@host.example"),
@@ -171,6 +205,9 @@ impl Search {
             };
             put(&mut object, &field, value.into());
             canaries.push(Canary { field, mark, text });
+        }
+        if kind == "Notifier" {
+            put(&mut object, "spec.description", PLANTED.into());
         }
         let status = json!({ "status": object["status"].take() });
         object.as_object_mut().unwrap().remove("status");
@@ -212,6 +249,9 @@ impl Search {
         assert!(!text.contains(PREFIX) || !in_view, "{who:?} {what} shows a reference: {text}");
         let is_store = who == Person::Admin && what.contains("secrets");
         let seen = canaries_in(text);
+        if who == Person::Member && text.contains(PLANTED) {
+            self.planted.insert(what.to_owned());
+        }
         for (index, marked) in self.marked.iter().enumerate() {
             for canary in marked.canaries.iter().filter(|canary| seen.contains(&canary.text)) {
                 let may = in_view
@@ -229,8 +269,11 @@ impl Search {
         let mut paths = Vec::new();
         for marked in &self.marked {
             let all = marked.resource.collection_path("");
-            paths.push(format!("{all}?watch=true&resourceVersion=0&timeoutSeconds=1"));
-            paths.push(marked.resource.collection_path(&marked.key.namespace));
+            let near = marked.resource.collection_path(&marked.key.namespace);
+            for collection in BTreeSet::from([&all, &near]) {
+                paths.push(format!("{collection}{WATCH}"));
+            }
+            paths.push(near);
             paths.push(marked.resource.object_path(&marked.key));
             paths.push(all);
         }
@@ -339,6 +382,14 @@ impl Search {
         }
         assert_eq!(missing, NOT_STORED);
         assert!(by_kind["Notifier"][1] >= 6 && by_kind["Cluster"][1] >= 1, "{by_kind:?}");
+        let path = self.marked.iter().find(|marked| marked.resource.kind == "Notifier").unwrap();
+        let object = path.resource.object_path(&path.key);
+        let view = format!("/v3/notifiers/{}", path.id());
+        let collection = path.resource.collection_path(&path.key.namespace);
+        let watch = format!("{collection}{WATCH}");
+        for output in [&object, &collection, &watch, &view, "/v3/notifiers", "feed"] {
+            assert!(self.planted.contains(output), "{output} was not searched: {:?}", self.planted);
+        }
         let others = [Person::Member, Person::Standard, Person::Nobody, Person::Anonymous];
         let found = self.found.iter().filter(|(who, _)| others.contains(who)).collect::<Vec<_>>();
         assert!(found.is_empty(), "{found:?}");
