@@ -98,6 +98,31 @@ async fn values_go_to_a_secret_of_the_object_and_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_new_object_of_a_deleted_ones_name_gets_none_of_its_credentials() {
+    let places = Places::start(|view, _| view).await;
+    let world = &places.world;
+    let spec = json!({"slackConfig": {"url": "a"}, "smtpConfig": {"password": "p"}});
+    let mut object = notifier("n", spec);
+    object["metadata"]["finalizers"] = json!(["example.org/later"]);
+    let old = must(world, "POST", NOTIFIERS, JSON, &object).await;
+    let path = format!("{NOTIFIERS}/n");
+    must(world, "DELETE", &path, JSON, &Value::Null).await;
+    come_to(world, uid(&old), &["a", "p"]).await;
+    let released = json!({"metadata": {"finalizers": null}});
+    must(world, "PATCH", &path, MERGE, &released).await;
+    come_to(world, uid(&old), &[]).await;
+    // Neither by the references nor by the identity of the old object.
+    let mut again = notifier("n", old["spec"].clone());
+    again["metadata"]["uid"] = old["metadata"]["uid"].clone();
+    assert_eq!(ask(world, "POST", NOTIFIERS, JSON, &again).await.0, 422);
+    let new = must(world, "POST", NOTIFIERS, JSON, &notifier("n", json!({}))).await;
+    let taken = json!({ "spec": old["spec"].clone() });
+    assert_eq!(ask(world, "PATCH", &path, MERGE, &taken).await.0, 422);
+    assert_eq!(must(world, "GET", &path, JSON, &Value::Null).await["spec"], json!({}));
+    come_to(world, uid(&new), &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_comes_to_nothing_leaves_no_value_and_the_old_one_in_force() {
     let places = Places::start(|view, _| view).await;
     let world = &places.world;
