@@ -80,6 +80,9 @@ pub const SYSTEM_NS: &str = "cattle-system";
 /// Management namespace that holds password hashes, one Secret per local user.
 pub const PASSWORDS_NS: &str = "cattle-local-user-passwords";
 
+/// Management namespace of the credentials of objects, one Secret per object.
+pub const CREDENTIALS_NS: &str = "cattle-credentials";
+
 /// Management namespace of the claims to names that only one object may have, such as login names.
 pub const UNIQUE_NAMES_NS: &str = "cattle-unique-names";
 

@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod cluster_registration_token;
 pub mod cluster_role_template_binding;
 pub mod condition;
+pub mod credentials;
 pub mod ids;
 pub mod kept;
 pub mod keys;
@@ -19,7 +20,7 @@ pub mod node;
 pub mod project;
 pub mod role_template;
 pub mod schema;
-pub mod secrets;
+
 pub mod setting;
 pub mod state;
 pub mod table;

@@ -27,6 +27,8 @@
 //! - Access: `C` may be sent on create, `U` on update, `R` required on create, `N` may be null, `W` shown
 //!   only in the answer to a create, `-` none of these. `?`: the reference does not tell; then the field
 //!   may be written unless it is in a status, may be null, and has no default.
+//! - `credential` behind the access: what is in the field is a credential by its nature; `url`: it is one when
+//!   it names a user. Both, like the type `password`, are stored apart from the object ([`crate::credentials`]).
 //! - A boolean or integer that may not be null and says no default has `false` or `0`.
 //! - A field is stored under its own name in its section, except that references `…Id` and `…Ids` are
 //!   stored as `…Name` and `…Names`. `@name` says another name, `@a.b` a whole path,
@@ -107,6 +109,19 @@ pub struct Row {
     pub max: Option<i64>,
     pub min_length: Option<u64>,
     pub max_length: Option<u64>,
+    /// What of it is stored apart from the object.
+    pub mark: Option<Mark>,
+}
+
+/// Which texts of a field are credentials, and who may read them back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// A URL: a credential when it names a user, as in `https://user:password@host`.
+    Url,
+    /// A credential by its nature, which whoever may update the object reads back.
+    Credential,
+    /// Never read back.
+    Password,
 }
 
 /// Who may send a field when, and what it may be.

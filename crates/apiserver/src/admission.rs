@@ -20,6 +20,10 @@ pub mod request;
 pub mod rules;
 pub mod webhooks;
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::ready;
+
 use api_meta::status::{Cause, Status};
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -62,9 +66,88 @@ pub trait Plugin: Send + Sync + 'static {
         object: Option<&'a Value>,
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>>;
+
+    /// Takes out of an object what is not stored with it, and leaves in its place what is. For every write of an
+    /// object and every configuration that is applied, before owners of fields are compared and before policies
+    /// and webhooks see it; then once more. Writes nothing. `taken`: what was taken so far.
+    fn take_out<'a>(
+        &'a self,
+        resource: &'a Resource,
+        object: &'a mut Value,
+        old: Option<&'a Value>,
+        taken: &'a mut Taken,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        let _ = (resource, object, old, taken);
+        Box::pin(ready(Ok(())))
+    }
+
+    /// Stores what was taken out of the object, which is written next. The result is dropped when that write has
+    /// ended, whether or not the object was stored.
+    fn store_taken<'a>(
+        &'a self,
+        resource: &'a Resource,
+        object: &'a Value,
+        old: Option<&'a Value>,
+        taken: &'a Taken,
+    ) -> BoxFuture<'a, Result<Option<Held>, Status>> {
+        let _ = (resource, object, old, taken);
+        Box::pin(ready(Ok(None)))
+    }
+
+    /// The object was deleted from the storage.
+    fn deleted(&self, resource: &Resource, object: &Value) {
+        let _ = (resource, object);
+    }
 }
 
+/// What plugins took out of one object, by names of theirs. Printed without the values.
+#[derive(Clone, Default)]
+pub struct Taken(pub BTreeMap<String, String>);
+
+impl fmt::Debug for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Taken({} [redacted])", self.0.len())
+    }
+}
+
+/// Ends with the write that it is about.
+pub type Held = Box<dyn Send>;
+
 impl Registry {
+    /// Lets plugins take out what is not stored with the object.
+    pub(crate) async fn take_out(
+        &self,
+        resource: &Resource,
+        object: &mut Value,
+        old: Option<&Value>,
+        taken: &mut Taken,
+    ) -> Result<(), Status> {
+        for plugin in self.plugins(resource) {
+            plugin.take_out(resource, object, old, taken).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores what was taken out. Holds until the object's own write has ended.
+    pub(crate) async fn store_taken(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        old: Option<&Value>,
+        taken: &Taken,
+    ) -> Result<Vec<Held>, Status> {
+        let mut held = Vec::new();
+        for plugin in self.plugins(resource) {
+            held.extend(plugin.store_taken(resource, object, old, taken).await?);
+        }
+        Ok(held)
+    }
+
+    /// Tells plugins that the object is no longer stored.
+    pub(crate) fn note_deleted(&self, resource: &Resource, object: &Value) {
+        self.plugins(resource).for_each(|plugin| plugin.deleted(resource, object));
+    }
+
     /// Whether the first stage has anything to do for the write.
     pub(crate) fn mutates(&self, request: &Request<'_>) -> bool {
         self.webhooks().is_some()

@@ -218,6 +218,14 @@ impl Cache {
         if events.is_empty() && state.closed { Since::Closed } else { Since::Events(events) }
     }
 
+    /// Forgets what came before the state at `revision`, which is applied.
+    pub fn forget_until(&self, revision: Revision) {
+        let mut state = self.state.write();
+        state.ring.retain(|event| event.revision > revision);
+        // Whoever has seen the newest event has missed nothing.
+        state.complete_after = state.complete_after.max(revision.min(state.newest));
+    }
+
     /// The oldest cursor that [`Cache::since`] can serve.
     pub fn complete_after(&self) -> Revision {
         self.state.read().complete_after

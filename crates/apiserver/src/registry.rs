@@ -119,7 +119,7 @@ impl Registry {
         }
     }
 
-    fn plugins(&self, resource: &Resource) -> impl Iterator<Item = &Arc<dyn Plugin>> {
+    pub(crate) fn plugins(&self, resource: &Resource) -> impl Iterator<Item = &Arc<dyn Plugin>> {
         let all = self.plugins.get().map(Vec::as_slice).unwrap_or_default();
         all.iter().filter(move |plugin| plugin.handles(resource))
     }
@@ -350,6 +350,16 @@ impl Registry {
             Ok(Ok(now)) => Ok(now),
             _ => Err(Status::version_too_large(wanted, *self.progress.borrow())),
         }
+    }
+
+    /// Forgets every earlier state of every object: lists and watches from before are 410.
+    ///
+    /// # Errors
+    /// The storage did not compact; caches have forgotten all the same.
+    pub async fn forget_history(&self) -> Result<(), Status> {
+        let revision = self.fresh().await?;
+        self.caches.read().values().for_each(|cache| cache.forget_until(revision));
+        self.storage().compact(revision).await.map_err(|error| storage_failed(&error))
     }
 
     fn apply_events(&self, events: &[Arc<Event>]) {

@@ -7,6 +7,7 @@ use kube::Client;
 
 use crate::connections::ClusterConnections;
 use crate::controller::{ControllerIdentity, GROUP_CONTROLLERS};
+use crate::credentials::{self, CredentialStore};
 use crate::settings::Settings;
 
 /// Makes clients of the management API that act as somebody.
@@ -27,6 +28,8 @@ pub struct ManagementContext {
     pub clients: Arc<dyn Clients>,
     pub settings: Settings,
     pub connections: Arc<dyn ClusterConnections>,
+    /// Of all objects.
+    pub credentials: Arc<CredentialStore>,
 }
 
 impl ManagementContext {
@@ -37,6 +40,7 @@ impl ManagementContext {
         connections: Arc<dyn ClusterConnections>,
     ) -> Self {
         let settings = Settings::new(&scope.reflectors);
-        Self { scope, clients, settings, connections }
+        let credentials = CredentialStore::new(clients.controller(&credentials::identity()));
+        Self { scope, clients, settings, connections, credentials }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api_management::kind::{Kind, Rules};
 use api_management::table::{Stored, Table, definition};
-use api_management::{Scope, bindings, kept, keys, secrets, types};
+use api_management::{Scope, bindings, kept, keys, types};
 use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
 use futures::future::BoxFuture;
@@ -163,11 +163,10 @@ impl KindRules {
         }
     }
 
-    /// Every violation of the kind's own rules, and every password that would be kept in the object. Pure.
+    /// Every violation of the kind's own rules. Pure.
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = (self.validate)(object, old);
         causes.extend(old.iter().flat_map(|old| fixed::changed(&self.fixed, object, old)));
-        causes.extend(secrets::refused(self.kind, object));
         causes
     }
 

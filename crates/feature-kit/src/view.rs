@@ -13,6 +13,7 @@ pub use with_namespace::with_namespace;
 
 use crate::context::ManagementContext;
 use crate::controller::ControllerIdentity;
+use crate::credentials::revealing;
 use crate::feature::Feature;
 use crate::rbac::feed_identity;
 
@@ -76,7 +77,9 @@ pub fn rest_view(features: &[Feature], context: &ManagementContext) -> RestView 
     let watching = context.clients.controller(&feed_identity());
     let connections = context.connections.clone();
     let clusters = move |cluster: &str| connections.client(cluster);
-    RestView::new(api_versions(), specs.flat_map(|spec| spec.descriptors(context)))
+    let found = specs.flat_map(|spec| spec.descriptors(context));
+    let found = found.map(|found| revealing::descriptor(found, &context.credentials));
+    RestView::new(api_versions(), found)
         .with_feed(Feed::new(watching, context.scope.stop.clone()).reaching(clusters))
 }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use api_management::table::{Stored, Table};
 use api_management::{has_struct, types};
-use feature_kit::{Feature, KindRules, ViewSpec, table};
+use feature_kit::{Feature, KindRules, ViewSpec, credentials, table};
 use rest_view::{Descriptor, KubeStore, StructType};
 
 /// The reference by which objects lie in the namespace of a project; else they lie in a cluster's.
@@ -30,6 +30,7 @@ const PRINCIPAL: &str = "principal";
 /// The feature.
 pub fn feature() -> Feature {
     let mut feature = Feature::new("records").seed(rights::seeds()).seed(auth_config::seeds());
+    feature = feature.seed([credentials::seed()]).management(credentials::cleanup());
     for rules in kinds() {
         let plural = rules.plural;
         feature = feature.kind_with(match rules.kind {

@@ -144,6 +144,8 @@ pub struct Field {
     pub description: Option<String>,
     /// Added while running, by a driver.
     pub dynamic: bool,
+    /// Stored objects may hold something else in its place, see [`Store::reveal`](crate::Store::reveal).
+    pub apart: bool,
 }
 
 impl Field {
@@ -173,6 +175,7 @@ impl Field {
             invalid_chars: String::new(),
             description: None,
             dynamic: false,
+            apart: false,
         }
     }
     pub fn string(name: &str) -> Self {

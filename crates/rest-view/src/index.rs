@@ -11,7 +11,8 @@
 //! index takes in what was written before the list came, so that a client sees what it wrote.
 //!
 //! Not served: types whose store does not tell what is visible or whose objects nobody watches,
-//! fields that depend on the caller ([`Descriptor::personal`](crate::Descriptor::personal)).
+//! fields that depend on the caller ([`Descriptor::personal`](crate::Descriptor::personal)) or are stored apart
+//! from the objects ([`Field::apart`](crate::Field::apart)).
 
 mod column;
 mod table;
@@ -112,7 +113,8 @@ impl Plan {
         let filtered = query.filters.iter().map(|filter| (filter.field.clone(), false));
         let sorted = query.sort.iter().map(|name| (name.clone(), true));
         let columns: Columns = filtered.chain(sorted).collect();
-        if columns.keys().any(|name| personal.contains(name)) {
+        let is_apart = |name: &String| descriptor.fields.get(name).is_some_and(|f| f.apart);
+        if columns.keys().any(|name| personal.contains(name) || is_apart(name)) {
             return None;
         }
         Some(Self { descriptor: known.clone(), resource: resource.clone(), columns })
@@ -186,10 +188,11 @@ impl Index {
         };
         let showing = Showing::new(context, wanted.descriptor);
         let mut page = found.page;
-        for object in &found.objects {
-            let stored: Value = serde_json::from_slice(object).map_err(ApiError::server_error)?;
-            page.resources.push(showing.resource(&stored, false));
-        }
+        let read = found.objects.iter().map(|object| serde_json::from_slice(object));
+        let mut stored: Vec<Value> =
+            read.collect::<Result<_, _>>().map_err(ApiError::server_error)?;
+        wanted.descriptor.store.reveal(context, &mut stored).await?;
+        page.resources = stored.iter().map(|stored| showing.resource(stored, false)).collect();
         self.shared.pages.fetch_add(1, Ordering::Relaxed);
         Ok(Some(page))
     }

@@ -70,7 +70,8 @@ pub(crate) async fn scan(
     wanted: Wanted<'_>,
 ) -> Result<(Page, usize), ApiError> {
     let Wanted { descriptor, query, scope } = wanted;
-    let stored = descriptor.store.list(context, scope).await?;
+    let mut stored = descriptor.store.list(context, scope).await?;
+    descriptor.store.reveal(context, &mut stored).await?;
     let page = page_of(context, descriptor, query, &stored);
     Ok((page, stored.len()))
 }

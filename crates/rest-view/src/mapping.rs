@@ -141,7 +141,8 @@ pub fn to_stored(descriptor: &Descriptor, input: &Map<String, Value>, creator: &
 /// Lays checked input over a stored object.
 ///
 /// Embedded types merge, maps and lists are replaced, null removes. With `replace`, writable
-/// fields that are not in the input are removed as well.
+/// fields that are not in the input are removed as well. A password that is absent or empty stays: clients
+/// are not shown it, and send back what they are shown.
 pub fn merge(
     descriptor: &Descriptor,
     registry: &Registry,
@@ -151,8 +152,18 @@ pub fn merge(
 ) {
     for field in annotations_first(descriptor).filter(|field| field.update) {
         let place = field.place_or_computed();
+        if field.kind == FieldType::Password && says_unchanged(input.get(&field.name)) {
+            continue;
+        }
         let new = match input.get(&field.name) {
-            Some(value) => value.clone(),
+            Some(value) => {
+                let mut value = value.clone();
+                if let Some(current) = read(stored, place) {
+                    let version = &descriptor.version;
+                    keep_passwords(&field.kind, &current, &mut value, registry, version);
+                }
+                value
+            }
             None if replace && !is_metadata_map(field) => field.default.clone().unwrap_or_default(),
             None => continue,
         };
@@ -170,6 +181,61 @@ pub fn merge(
     }
     for mapper in &descriptor.mappers {
         mapper.to_stored(input, stored);
+    }
+}
+
+fn says_unchanged(password: Option<&Value>) -> bool {
+    password.is_none_or(|password| password == "")
+}
+
+/// Fields by which an item of a list is found again.
+const ITEM_NAMES: [&str; 4] = ["url", "endpoint", "address", "name"];
+
+/// Puts the passwords of `current` into `new` where that says nothing of them. An item of a list gets those of
+/// the one item that has the same URL, address or name, so that none goes to another host.
+fn keep_passwords(
+    kind: &FieldType,
+    current: &Value,
+    new: &mut Value,
+    registry: &Registry,
+    version: &str,
+) {
+    match (kind, current, new) {
+        (FieldType::Struct(id), Value::Object(current), Value::Object(new)) => {
+            let declared = registry.struct_type(version, id);
+            for field in declared.iter().flat_map(|kind| &kind.fields) {
+                let Some(current) = current.get(&field.name) else { continue };
+                if field.kind != FieldType::Password {
+                    if let Some(new) = new.get_mut(&field.name) {
+                        keep_passwords(&field.kind, current, new, registry, version);
+                    }
+                } else if says_unchanged(new.get(&field.name)) {
+                    new.insert(field.name.clone(), current.clone());
+                }
+            }
+        }
+        (FieldType::Map(of), Value::Object(current), Value::Object(new)) => {
+            for (key, new) in new {
+                if let Some(current) = current.get(key) {
+                    keep_passwords(of, current, new, registry, version);
+                }
+            }
+        }
+        (FieldType::Array(of), Value::Array(current), Value::Array(new)) => {
+            let name_of = |item: &Value| {
+                let names = ITEM_NAMES.into_iter();
+                let found = names.filter_map(|name| Some((name, item.get(name)?.clone())));
+                found.into_iter().find(|(_, value)| value.is_string())
+            };
+            for new in new {
+                let Some(name) = name_of(new) else { continue };
+                let mut same = current.iter().filter(|item| name_of(item).as_ref() == Some(&name));
+                if let (Some(current), None) = (same.next(), same.next()) {
+                    keep_passwords(of, current, new, registry, version);
+                }
+            }
+        }
+        _ => {}
     }
 }
 

@@ -139,18 +139,20 @@ pub(crate) async fn get(context: &Context<'_>, descriptor: &Descriptor, id: &str
         return Err(ApiError::method_not_allowed("GET"));
     }
     let stored = descriptor.store.get(context, &key_of(descriptor, id)?).await?;
-    Ok(shown(context, descriptor, &stored, StatusCode::OK, false))
+    shown(context, descriptor, stored, StatusCode::OK, false).await
 }
 
-fn shown(
+/// `reveal`: also what is shown only in the reply to a create.
+async fn shown(
     context: &Context<'_>,
     descriptor: &Descriptor,
-    stored: &Value,
+    mut stored: Value,
     status: StatusCode,
     reveal: bool,
-) -> Answer {
-    let resource = collection::resource(context, descriptor, stored, reveal);
-    Answer::Json(status, reduced::to_json(context, descriptor, resource))
+) -> Outcome {
+    descriptor.store.reveal(context, std::slice::from_mut(&mut stored)).await?;
+    let resource = collection::resource(context, descriptor, &stored, reveal);
+    Ok(Answer::Json(status, reduced::to_json(context, descriptor, resource)))
 }
 
 /// `ns:name` for namespaced types, a name without `:` for others, unless the type says otherwise.
@@ -192,7 +194,7 @@ pub(crate) async fn create(
     }
     let object = mapping::to_stored(descriptor, &input, &context.caller.user_id);
     let created = descriptor.store.create(context, object).await?;
-    Ok(shown(context, descriptor, &created, StatusCode::CREATED, true))
+    shown(context, descriptor, created, StatusCode::CREATED, true).await
 }
 
 pub(crate) async fn update(
@@ -215,7 +217,7 @@ pub(crate) async fn update(
         }
         mapping::merge(descriptor, context.registry, &mut stored, &input, replace);
         match descriptor.store.replace(context, &key, stored).await {
-            Ok(updated) => return Ok(shown(context, descriptor, &updated, StatusCode::OK, false)),
+            Ok(updated) => return shown(context, descriptor, updated, StatusCode::OK, false).await,
             Err(error) if error.is_conflict() && attempt < UPDATE_ATTEMPTS_MAX => attempt += 1,
             Err(error) => return Err(error),
         }
@@ -234,7 +236,7 @@ pub(crate) async fn delete(context: &Context<'_>, descriptor: &Descriptor, id: &
     };
     let key = key_of(descriptor, id)?;
     match descriptor.store.delete(context, &key, &options).await? {
-        Some(stored) => Ok(shown(context, descriptor, &stored, StatusCode::OK, false)),
+        Some(stored) => shown(context, descriptor, stored, StatusCode::OK, false).await,
         None => Ok(Answer::Empty(StatusCode::NO_CONTENT)),
     }
 }
@@ -270,7 +272,8 @@ pub(crate) async fn act(
         None => body,
     };
     let request = ActionRequest { context, descriptor, object: object.as_ref(), input };
-    Ok(answer_of(context, descriptor, action.handler.run(request).await?))
+    let answer = action.handler.run(request).await?;
+    answer_of(context, descriptor, answer).await
 }
 
 /// What a link of a resource answers.
@@ -292,7 +295,8 @@ pub(crate) async fn follow(
     }
     let input = Map::new();
     let request = ActionRequest { context, descriptor, object: Some(&stored), input };
-    Ok(answer_of(context, descriptor, link.handler.run(request).await?))
+    let answer = link.handler.run(request).await?;
+    answer_of(context, descriptor, answer).await
 }
 
 /// Objects in the order in which they were found, on one page.
@@ -301,18 +305,25 @@ fn page_of_all(context: &Context<'_>, descriptor: &Descriptor, stored: &[Value])
     Page { total: stored.len(), resources: resources.collect(), ..Page::default() }
 }
 
-fn answer_of(context: &Context<'_>, descriptor: &Descriptor, answer: ActionAnswer) -> Answer {
-    match answer {
+async fn answer_of(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    answer: ActionAnswer,
+) -> Outcome {
+    Ok(match answer {
         ActionAnswer::Empty(status) => Answer::Empty(status),
-        ActionAnswer::Object(stored) => shown(context, descriptor, &stored, StatusCode::OK, false),
+        ActionAnswer::Object(stored) => {
+            return shown(context, descriptor, stored, StatusCode::OK, false).await;
+        }
         ActionAnswer::ObjectWith(stored, fields) => {
-            let mut answer = shown(context, descriptor, &stored, StatusCode::OK, false);
+            let mut answer = shown(context, descriptor, stored, StatusCode::OK, false).await?;
             if let Answer::Json(_, Value::Object(body)) = &mut answer {
                 body.extend(fields);
             }
             answer
         }
-        ActionAnswer::Objects(stored) => {
+        ActionAnswer::Objects(mut stored) => {
+            descriptor.store.reveal(context, &mut stored).await?;
             let url = context.urls.collection(descriptor);
             let page = page_of_all(context, descriptor, &stored);
             let query = ListQuery::parse(descriptor, &[]);
@@ -325,5 +336,5 @@ fn answer_of(context: &Context<'_>, descriptor: &Descriptor, answer: ActionAnswe
             Answer::Json(status, fields.into())
         }
         ActionAnswer::Raw(response) => Answer::Raw(response),
-    }
+    })
 }

@@ -157,6 +157,18 @@ pub trait Store: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Vec<Key>, ApiError>> {
         Box::pin(async move { Ok(self.list(context, scope).await?.iter().map(Key::of).collect()) })
     }
+    /// Puts into objects what is stored apart from them, as far as the caller may see it. What is shown goes through
+    /// here; what is written back does not.
+    fn reveal<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        objects: &'a mut [Value],
+    ) -> BoxFuture<'a, Result<(), ApiError>> {
+        match self.inner() {
+            Some(inner) => inner.reveal(context, objects),
+            None => Box::pin(async { Ok(()) }),
+        }
+    }
     /// Whether lists show an object that the caller may get.
     fn is_listed(&self, stored: &Value) -> bool {
         let _ = stored;

@@ -1,26 +1,32 @@
-//! The features' rules as admission rules of the embedded API server.
+//! The features' rules as admission rules of the embedded API server, and what becomes of credentials.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use api_meta::status::{Cause, Status};
 use apiserver::Resource;
-use apiserver::admission::Plugin;
+use apiserver::admission::{Held, Plugin, Taken};
 use apiserver::strategy::{Operation, Write};
-use feature_kit::{Feature, KindRules, Operation as Reviewed, Review};
+use feature_kit::{CredentialStore, Feature, KindRules, Operation as Reviewed, Review};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 /// The rules of all features' kinds, by plural.
-pub struct FeatureRules(HashMap<&'static str, KindRules>);
+pub struct FeatureRules {
+    kinds: HashMap<&'static str, KindRules>,
+    credentials: Arc<CredentialStore>,
+}
 
 impl FeatureRules {
-    pub fn new(features: &[Feature]) -> Self {
+    /// `credentials`: where those of all objects go.
+    pub fn new(features: &[Feature], credentials: Arc<CredentialStore>) -> Self {
         let rules = features.iter().flat_map(|feature| &feature.kinds);
-        Self(rules.map(|rules| (rules.plural, rules.clone())).collect())
+        let kinds = rules.map(|rules| (rules.plural, rules.clone())).collect();
+        Self { kinds, credentials }
     }
 
     fn of(&self, resource: &Resource) -> Option<&KindRules> {
-        self.0.get(resource.plural.as_str()).filter(|rules| rules.group == resource.group)
+        self.kinds.get(resource.plural.as_str()).filter(|rules| rules.group == resource.group)
     }
 }
 
@@ -82,5 +88,33 @@ impl Plugin for FeatureRules {
             };
             rules.admit(&review).await
         })
+    }
+
+    fn take_out<'a>(
+        &'a self,
+        resource: &'a Resource,
+        object: &'a mut Value,
+        old: Option<&'a Value>,
+        taken: &'a mut Taken,
+    ) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(self.credentials.take_out(&resource.kind, object, old, &mut taken.0))
+    }
+
+    fn store_taken<'a>(
+        &'a self,
+        resource: &'a Resource,
+        object: &'a Value,
+        old: Option<&'a Value>,
+        taken: &'a Taken,
+    ) -> BoxFuture<'a, Result<Option<Held>, Status>> {
+        Box::pin(async move {
+            let names = (resource.kind.as_str(), resource.plural.as_str());
+            let held = self.credentials.store(names, object, old, &taken.0).await?;
+            Ok(held.map(|held| Box::new(held) as Held))
+        })
+    }
+
+    fn deleted(&self, resource: &Resource, object: &Value) {
+        self.credentials.deleted(&resource.kind, &resource.plural, object);
     }
 }

@@ -111,7 +111,7 @@ impl DataFolder {
         Ok(())
     }
 
-    /// A kubeconfig with a token of the administrator, unless one is there that names the same server.
+    /// A kubeconfig with a token of the administrator, in place of that of an earlier start.
     pub fn write_kubeconfig(&self, url: &str, ca_pem: &str, token: &str) -> anyhow::Result<()> {
         let content = kubeconfig(url, ca_pem, token);
         pki::files::write_private(&self.path.join(KUBECONFIG_FILE), content.as_bytes())?;

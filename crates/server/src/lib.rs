@@ -7,6 +7,7 @@ pub mod admission;
 mod authentication;
 mod bodies;
 mod clients;
+pub mod credentials;
 pub mod definitions;
 pub mod encryption;
 mod features;

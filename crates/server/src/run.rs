@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use api_management::Token;
 use apiserver::assembly::{Assembly, Profile, Running};
-use apiserver::{ApiServer, rejections};
+use apiserver::{ApiServer, Registry, rejections};
 use cluster_access::ClusterAccess;
 use cluster_access::proxy::Proxy;
 use controller::ManagementScope;
+use controller::error::is_code;
 use feature_access::RoleGraph;
 use feature_clusters::{AgentRegistrar, Connections, TunnelClients};
 use feature_identity::{Directory, TokenRequest};
 use feature_kit::{Clients, ControllerIdentity, Feature, ManagementContext};
 use feature_settings::SettingsConfig;
-use kube::ResourceExt;
+use kube::api::DeleteParams;
+use kube::{Api, ResourceExt};
 use pki::{ClientCertificatePolicy, ServingCertificate};
 use storage::Storage;
 use tokio::net::TcpListener;
@@ -100,11 +103,7 @@ impl Server {
             env: feature_settings::from_env(std::env::vars()),
         };
         let plane = Plane::build(&clients, told);
-        let rules = admission::FeatureRules::new(&plane.features);
-        running.server.registry().set_plugins(vec![Arc::new(rules)]);
-        feature_kit::runtime::seed(&plane.features, &clients.server())
-            .await
-            .context("cannot put the objects that every installation starts with")?;
+        plane.begin(&clients, running.server.registry()).await?;
         let given = settings.bootstrap_password.clone().map(identity::Secret::new);
         let admin = feature_identity::bootstrap(&clients.server(), given)
             .await
@@ -126,7 +125,7 @@ impl Server {
             router.clone(),
             ended,
         ));
-        let token = administrator_token(&folder, &plane.directory).await?;
+        let token = renew_administrator_token(&folder, &plane.directory, &clients.server()).await?;
         folder.write_kubeconfig(&url, &ca_pem, &token)?;
         running.server.set_ready(true);
         let stop = plane.context.scope.stop.clone();
@@ -222,6 +221,17 @@ impl Plane {
         Self { context, features, connections, directory, graph, sessions, access, revocations }
     }
 
+    /// Sets the rules of admission, and brings what is stored to the state that they assume.
+    async fn begin(&self, clients: &InProcess, registry: &Arc<Registry>) -> anyhow::Result<()> {
+        let credentials = self.context.credentials.clone();
+        let rules = admission::FeatureRules::new(&self.features, credentials);
+        registry.set_plugins(vec![Arc::new(rules)]);
+        feature_kit::runtime::seed(&self.features, &clients.server())
+            .await
+            .context("cannot put the objects that every installation starts with")?;
+        crate::credentials::migrate(registry, &clients.server()).await
+    }
+
     fn router(
         &self,
         api: &ApiServer,
@@ -258,30 +268,50 @@ impl Plane {
     }
 }
 
-/// The token in the kubeconfig of an earlier start if it still holds, else a new one.
-async fn administrator_token(folder: &DataFolder, directory: &Directory) -> anyhow::Result<String> {
-    if let Some(kept) = folder.kubeconfig_token()
-        && let Some(token) = identity::TokenKey::parse(&kept)
-    {
-        let presented = identity::Presented { token, source: identity::Source::Header };
-        if identity::Authenticate::authenticate(directory, &presented).await.is_ok() {
-            return Ok(kept);
-        }
-    }
+/// Describes tokens in `admin.kubeconfig`.
+const KUBECONFIG_TOKEN: &str = "admin.kubeconfig in the data folder";
+
+/// A new token for the kubeconfig in the data folder. That of an earlier start ends, so that an old copy of the
+/// folder, such as a backup, lets nobody in.
+///
+/// It ends before the new one is written: a start that is cut short leaves no token that is in no file.
+async fn renew_administrator_token(
+    folder: &DataFolder,
+    directory: &Directory,
+    client: &kube::Client,
+) -> anyhow::Result<String> {
     let user = directory
         .user_by_username("admin")
         .context("there is no user \"admin\" to write a kubeconfig for")?;
     let request = TokenRequest {
         user_id: user.name_any(),
         kind: api_management::token::KIND_KUBECONFIG,
-        description: "admin.kubeconfig in the data folder".to_owned(),
+        description: KUBECONFIG_TOKEN.to_owned(),
         ttl_millis: 0,
         cluster: None,
         derived: false,
         auth_provider: "local".to_owned(),
     };
     let issued = directory.issue(request).await.context("cannot make the administrator's token")?;
+    if let Some(earlier) = folder.kubeconfig_token() {
+        revoke(client, &earlier).await.context("cannot end the earlier administrator's token")?;
+    }
     Ok(issued.key.expose())
+}
+
+/// Deletes the token if a start of the server made it: somebody may have put another into the file.
+async fn revoke(client: &kube::Client, text: &str) -> kube::Result<()> {
+    let tokens: Api<Token> = Api::all(client.clone());
+    let name = text.split_once(':').map_or(text, |(name, _)| name);
+    match tokens.get_opt(name).await? {
+        Some(token) if token.description == KUBECONFIG_TOKEN => {
+            let deleted = tokens.delete(name, &DeleteParams::default()).await;
+            deleted
+                .map(drop)
+                .or_else(|error| if is_code(&error, 404) { Ok(()) } else { Err(error) })
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {

@@ -2,7 +2,7 @@
 //! problems told together.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use api_meta::image::ImageReference;
@@ -57,6 +57,9 @@ pub struct ServerArgs {
     /// Password of the user `admin` when it is made [default: a random one, printed once]
     #[arg(long, env = "DROVER_BOOTSTRAP_PASSWORD", value_name = "PW", hide_env_values = true)]
     pub bootstrap_password: Option<String>,
+    /// File with that password: arguments are in the list of processes, which everybody on the machine reads
+    #[arg(long, env = "DROVER_BOOTSTRAP_PASSWORD_FILE", value_name = "FILE")]
+    pub bootstrap_password_file: Option<PathBuf>,
     /// Addresses and networks of proxies in front of the server, with commas between them: their
     /// X-Forwarded-For says where a login comes from [default: none]
     #[arg(long, env = "DROVER_TRUSTED_PROXIES", value_name = "CIDR,…")]
@@ -152,6 +155,9 @@ impl AuditSettings {
         let mut settings = flags.resolve()?;
         if let Some(settings) = &mut settings {
             settings.sensitive.extend(SENSITIVE);
+            // In what is sent credentials are still there.
+            let plurals = api_management::credentials::plurals();
+            settings.sensitive.extend(plurals.map(|plural| (api_management::GROUP, plural)));
         }
         Ok(settings)
     }
@@ -239,12 +245,10 @@ impl ServerArgs {
                 "server-url: \"{server_url}\" must be https://HOST[:PORT] without a path"
             ));
         }
-        let bootstrap_password = self.bootstrap_password.or(file.bootstrap_password);
-        if bootstrap_password.as_ref().is_some_and(|p| p.chars().count() < PASSWORD_LENGTH_MIN) {
-            problems.push(format!(
-                "bootstrap-password: must have at least {PASSWORD_LENGTH_MIN} characters"
-            ));
-        }
+        let given = self.bootstrap_password.or(file.bootstrap_password);
+        let given_file = self.bootstrap_password_file.or(file.bootstrap_password_file);
+        let password = read_password(given, given_file.as_deref());
+        problems.extend(password.as_ref().err().cloned());
         let agent_image =
             self.agent_image.or(file.agent_image).unwrap_or_else(|| AGENT_IMAGE.to_owned());
         if let Err(error) = agent_image.parse::<ImageReference>() {
@@ -274,10 +278,32 @@ impl ServerArgs {
             storage,
             encryption_key_file: self.encryption_key_file.or(file.encryption_key_file),
             server_url,
-            bootstrap_password,
+            bootstrap_password: password.unwrap_or_default(),
             agent_image,
             trusted_proxies,
         })
+    }
+}
+
+/// The bootstrap password, or that in the file, without the end of its line.
+fn read_password(given: Option<String>, file: Option<&Path>) -> Result<Option<String>, String> {
+    let password = match (given, file) {
+        (given, None) => given,
+        (Some(_), Some(_)) => {
+            return Err("bootstrap-password, bootstrap-password-file: give one of them".to_owned());
+        }
+        (None, Some(file)) => {
+            let text = std::fs::read_to_string(file).map_err(|error| {
+                format!("bootstrap-password-file: cannot read \"{}\": {error}", file.display())
+            })?;
+            Some(text.trim_end_matches(['\r', '\n']).to_owned())
+        }
+    };
+    match &password {
+        Some(password) if password.chars().count() < PASSWORD_LENGTH_MIN => {
+            Err(format!("bootstrap-password: must have at least {PASSWORD_LENGTH_MIN} characters"))
+        }
+        _ => Ok(password),
     }
 }
 

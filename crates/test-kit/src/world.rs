@@ -98,9 +98,13 @@ impl World {
             feature_records::feature(),
         ];
         let registrar = AgentRegistrar::new(&context, connections.clone(), tunnel::Sessions::new());
-        api.registry.set_plugins(vec![admission(FeatureRules::new(&features))]);
+        api.registry.set_plugins(vec![admission(FeatureRules::new(
+            &features,
+            context.credentials.clone(),
+        ))]);
         define(&api.admin(), &features).await;
         runtime::seed(&features, &api.admin()).await.unwrap();
+        server::credentials::migrate(&api.registry, &api.admin()).await.unwrap();
         let features = Arc::new(features);
         let (running, running_context) = (features.clone(), context.clone());
         tokio::spawn(async move { runtime::run(&running, running_context).await });

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Access, Nested, Place, Row, Stored, Table};
+use super::{Access, Mark, Nested, Place, Row, Stored, Table};
 
 /// A line that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,8 +141,18 @@ fn row(line: &'static str, section: Option<&'static str>) -> Result<Row, &'stati
         max: None,
         min_length: None,
         max_length: None,
+        mark: kind.ends_with("password").then_some(Mark::Password),
     };
     for word in words {
+        let mark = match word {
+            "credential" => Some(Mark::Credential),
+            "url" => Some(Mark::Url),
+            _ => None,
+        };
+        if mark.is_some() {
+            row.mark = mark;
+            continue;
+        }
         if let Some(place) = word.strip_prefix('@') {
             row.place = stated(section.unwrap_or_default(), place);
             continue;

@@ -2,18 +2,27 @@
 //!
 //! Public: the token in the path is the credential. Unknown is 404, ended is 410, each with what to do
 //! in plain text, since the reader sees it as an error of kubectl or curl.
+//!
+//! A token that an agent has registered with is 410 too. Its address is in the history of shells and in the logs
+//! of pipelines, and the manifest has the environment of the agent, with the password of a proxy. `kubectl` that
+//! runs the same command again applies nothing; a manifest that was saved can be applied again in its cluster.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use api_management::cluster::AgentIdentity;
 use api_management::setting::CACERTS;
-use api_management::{Cluster, ClusterRegistrationToken};
+use api_management::{Cluster, ClusterRegistrationToken, Kind};
+use api_meta::status::Status;
 use controller::{Change, Key, Reflector, Reflectors, Whole};
-use feature_kit::{Handler, ManagementContext, Request, Response, Settings, route};
+use feature_kit::{
+    CredentialStore, Handler, ManagementContext, Request, Response, Settings, route,
+};
 use futures::future::BoxFuture;
 use http::{Method, StatusCode};
 use parking_lot::RwLock;
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::manifest::{Import, agent_image, render};
@@ -28,6 +37,7 @@ const LAG_MAX: Duration = Duration::from_secs(1);
 pub struct ImportRoute {
     reflectors: Reflectors,
     settings: Settings,
+    credentials: Arc<CredentialStore>,
     lookup: OnceCell<Lookup>,
 }
 
@@ -93,13 +103,39 @@ const UNKNOWN: &str = "# this registration token is not known to this server\n\
     # get the import command of the cluster from the server and run that one\n";
 const ENDED: &str = "# this registration token has expired\n\
     # create a new registration token for the cluster and run the command it shows\n";
+const USED: &str = "# an agent has registered with this registration token, and its manifest is not shown again: it\n\
+    # has the environment of the agent. What was downloaded before can be applied again.\n";
+const UNREADABLE: &str = "# the server cannot read the environment of the agent now; run the \
+    command again in a few seconds\n";
 const STARTING: &str = "# the server is still starting; run the command again in a few seconds\n";
+
+/// Whether an agent has registered its key with the token.
+fn is_used(token: &ClusterRegistrationToken, cluster: &Cluster) -> bool {
+    let registered = cluster.status.agent_identity.as_ref();
+    let is_registered =
+        |identity: &AgentIdentity| Some(&identity.token_name) == token.metadata.name.as_ref();
+    !token.status.used_at.is_empty() || registered.is_some_and(is_registered)
+}
+
+/// The commands that make another token for a cluster.
+fn new_token(cluster: &str) -> String {
+    format!(
+        "# A new token and its command, for whoever may make one:\n\
+         #   drover cluster import NAME --kubeconfig FILE --resume\n\
+         # or, with kubectl and the kubeconfig of the server:\n\
+         #   echo '{{\"apiVersion\":\"management.cattle.io/v3\",\"kind\":\"ClusterRegistrationToken\",\
+         \"metadata\":{{\"generateName\":\"token-\",\"namespace\":\"{cluster}\"}}}}' | kubectl create -f -\n\
+         #   kubectl -n {cluster} get clusterregistrationtokens -o \
+         jsonpath='{{range .items[*]}}{{.status.usedAt}} {{.status.command}}{{\"\\n\"}}{{end}}'\n"
+    )
+}
 
 impl ImportRoute {
     pub fn new(context: &ManagementContext) -> Self {
         Self {
             reflectors: context.scope.reflectors.clone(),
             settings: context.settings.clone(),
+            credentials: context.credentials.clone(),
             lookup: OnceCell::new(),
         }
     }
@@ -127,10 +163,17 @@ impl ImportRoute {
         if expires_at(&token) <= SystemTime::now() {
             return route::text(StatusCode::GONE, ENDED);
         }
-        self.manifest(&request, &cluster, secret)
+        if is_used(&token, &cluster) {
+            let text = format!("{USED}{}", new_token(&token.spec.cluster_name));
+            return route::text(StatusCode::GONE, text);
+        }
+        self.manifest(&request, &cluster, secret).await
     }
 
-    fn manifest(&self, request: &Request, cluster: &Cluster, secret: &str) -> Response {
+    async fn manifest(&self, request: &Request, cluster: &Cluster, secret: &str) -> Response {
+        let Ok(env) = self.environment(cluster).await else {
+            return route::text(StatusCode::SERVICE_UNAVAILABLE, UNREADABLE);
+        };
         let set = self.settings.server_url();
         let server_url = if set.is_empty() { request.base_url() } else { set };
         let text = render(&Import {
@@ -139,9 +182,22 @@ impl ImportRoute {
             ca_certs: &self.settings.get(CACERTS),
             token: secret,
             image: &agent_image(&cluster.spec, &self.settings),
-            env: &cluster.spec.agent_env_vars,
+            env: &env,
         });
         route::text(StatusCode::OK, text)
+    }
+
+    /// With the values that are stored apart from the cluster.
+    async fn environment(&self, cluster: &Cluster) -> Result<Vec<Value>, Status> {
+        if cluster.spec.agent_env_vars.is_empty() {
+            return Ok(Vec::new());
+        }
+        let stored = serde_json::to_value(cluster).map_err(|error| Status::internal(&error))?;
+        let mut whole = self.credentials.with_values(Cluster::KIND, stored).await?;
+        match whole["spec"]["agentEnvVars"].take() {
+            Value::Array(variables) => Ok(variables),
+            _ => Ok(Vec::new()),
+        }
     }
 }
 

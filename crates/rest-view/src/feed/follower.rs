@@ -66,7 +66,7 @@ impl Topic {
             Err(error) if error.is_not_found() => return Ok(None),
             Err(error) => return Err(error),
         };
-        let object = shown(context, &self.descriptor, &stored);
+        let object = shown(context, &self.descriptor, stored).await?;
         Ok(self.is_within(&object).then_some(object))
     }
 
@@ -273,13 +273,14 @@ impl Follower {
                 None
             }
         };
-        if !topic.shown.remove(key) {
+        if !topic.shown.contains(key) {
             return Ok(None);
         }
         let object = match last {
-            Some(stored) => shown(&context, &topic.descriptor, stored),
+            Some(stored) => shown(&context, &topic.descriptor, Value::clone(stored)).await?,
             None => traces(&topic.descriptor, key),
         };
+        topic.shown.remove(key);
         Ok(Some(frame("resource.remove", &object)))
     }
 }
@@ -291,9 +292,14 @@ fn is_new(object: &Value, now: Timestamp) -> bool {
     is_young && object["state"] == "initializing"
 }
 
-fn shown(context: &Context<'_>, descriptor: &Descriptor, stored: &Value) -> Value {
-    let resource = collection::resource(context, descriptor, stored, false);
-    collection::to_json(context, descriptor, resource)
+async fn shown(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    mut stored: Value,
+) -> Result<Value, ApiError> {
+    descriptor.store.reveal(context, std::slice::from_mut(&mut stored)).await?;
+    let resource = collection::resource(context, descriptor, &stored, false);
+    Ok(collection::to_json(context, descriptor, resource))
 }
 
 /// What may be said of an object that the client has seen and now may not, or cannot, see.

@@ -107,6 +107,41 @@ fn a_replace_removes_what_was_left_out_but_never_what_cannot_be_updated() {
 }
 
 #[test]
+fn a_password_that_is_not_sent_again_stays_and_none_goes_to_another_host() {
+    let password = || Field::new("password", FieldType::Password).create_update();
+    let host = vec![Field::string("url"), password(), Field::array("inner", FieldType::of("host"))];
+    let resource = crate::KubeResource::new("example.io", "v3", "safes", "Safe", false);
+    let fields =
+        [Field::array("hosts", FieldType::of("host")), Field::of("one", "host"), password()];
+    let safe = crate::Descriptor::new("safe", "safes", resource)
+        .spec(fields.map(Field::create_update))
+        .types([crate::StructType::writable("host", host)]);
+    let registry = Registry::new([ApiVersion::new("example.io", "v3", "/v3")], [safe.clone()]);
+    let spec = json!({
+        "password": "p0", "one": {"url": "o", "password": "p1"},
+        "hosts": [{"url": "a", "password": "pa"}, {"url": "b", "password": "pb"}],
+    });
+    let merged = |input: Value, replace: bool| {
+        let mut stored = json!({ "spec": spec.clone() });
+        merge(&safe, &registry, &mut stored, &object(input), replace);
+        stored["spec"].take()
+    };
+    let sent = json!({
+        "one": {"url": "other", "password": ""}, "password": "",
+        "hosts": [{"url": "b"}, {"url": "c"}, {"url": "a", "password": "new"}],
+    });
+    for replace in [false, true] {
+        let expected = json!({
+            "password": "p0", "one": {"url": "other", "password": "p1"},
+            "hosts": [{"url": "b", "password": "pb"}, {"url": "c"}, {"url": "a", "password": "new"}],
+        });
+        assert_eq!(merged(sent.clone(), replace), expected, "{replace}");
+    }
+    let removed = merged(json!({"password": null, "one": {"password": null}}), false);
+    assert_eq!((&removed["password"], &removed["one"]), (&Value::Null, &json!({"url": "o"})));
+}
+
+#[test]
 fn labels_and_annotations_are_replaced_except_the_protected_ones() {
     let mut stored = stored_widget("d-1", "w-1", json!({}));
     stored["metadata"]["labels"] = json!({"region": "north", "cattle.io/creator": "norman"});

@@ -79,3 +79,18 @@ fn the_password_is_not_shown() {
     assert!(!format!("{settings:?}").contains(password));
     assert!(!serde_json::to_string(&settings).unwrap().contains(password));
 }
+
+#[test]
+fn the_bootstrap_password_can_come_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("password");
+    std::fs::write(&path, "correct horse battery \n").unwrap();
+    let args =
+        || ServerArgs { bootstrap_password_file: Some(path.clone()), ..ServerArgs::default() };
+    let settings = resolve(args(), "{}").unwrap();
+    assert_eq!(settings.bootstrap_password.as_deref(), Some("correct horse battery "));
+    let refused = resolve(args(), "bootstrap-password: another of them").unwrap_err();
+    assert!(refused.contains("give one"), "{refused}");
+    std::fs::remove_file(&path).unwrap();
+    assert!(resolve(args(), "{}").unwrap_err().contains("cannot read"));
+}

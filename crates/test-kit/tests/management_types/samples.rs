@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use api_management::table::{Row, Stored, Table};
+use api_management::table::{Row, Table};
 use api_management::types;
 use serde_json::{Map, Value, json};
 
@@ -86,15 +86,12 @@ impl Samples {
         }
     }
 
-    /// A body with every field that may be sent, but for those that mean something elsewhere, and for
-    /// passwords where objects would keep them.
+    /// A body with every field that may be sent, but for those that mean something elsewhere.
     pub fn body(&self, table: &Table) -> Value {
-        let keeps = !matches!(table.stored, Stored::Secret { .. });
         let mut body = json!({});
         for row in table.fields.iter().filter(|row| row.access.create) {
             let sample = self.of_field(row);
-            let kept_password = keeps && sample.to_string().contains(PASSWORD);
-            if !kept_password && !MEANS_MORE.contains(&(table.id, row.name)) {
+            if !MEANS_MORE.contains(&(table.id, row.name)) {
                 body[row.name] = sample;
             }
         }

@@ -12,6 +12,7 @@ use super::{
     Target, WriteOptions, Written, check_decodable, check_fields, check_namespace, check_type, now,
     unstored,
 };
+use crate::admission::Taken;
 use crate::admission::request::Request;
 use crate::registry::{Registry, storage_failed};
 use crate::resource::Resource;
@@ -56,6 +57,8 @@ impl Registry {
         resource.strategy.prune(&mut object);
         default(resource, owners, &mut object);
         metadata::drop_empty(&mut object);
+        let mut taken = Taken::default();
+        self.take_out(resource, &mut object, None, &mut taken).await?;
         if owners == Owners::Tracked {
             let ownership = Ownership::new(resource, self.catalog(), "", &options.manager);
             ownership.track(self, None, &mut object).await;
@@ -65,11 +68,12 @@ impl Registry {
             self.admit_into_namespace(&target).await?;
             self.mutate(&request, Some(&mut object), None).await?;
             check_namespace(&target, &mut object)?;
+            self.take_out(resource, &mut object, None, &mut taken).await?;
         }
         let attempts = if name.is_empty() { GENERATE_ATTEMPTS_MAX } else { 1 };
         let mut result = Err(target.not_found());
         for _ in 0..attempts {
-            result = self.create_once(&target, &request, object.clone(), options, owners).await;
+            result = self.create_once(&target, &request, object.clone(), &taken, owners).await;
             match &result {
                 Err(status) if status.reason == "AlreadyExists" => {}
                 _ => break,
@@ -93,10 +97,10 @@ impl Registry {
         target: &Target<'_>,
         request: &Request<'_>,
         mut object: Value,
-        options: &WriteOptions,
+        taken: &Taken,
         owners: Owners,
     ) -> Result<Written, Status> {
-        let resource = target.resource;
+        let (resource, options) = (target.resource, request.options);
         let name = ensure_name(target, &mut object)?;
         let target = Target { name: &name, ..*target };
         let write = target.write(Operation::Create, options);
@@ -139,6 +143,7 @@ impl Registry {
             let object = unstored(resource, &mut object, 0)?;
             return Ok(Written { object, created: true, warnings: Vec::new() });
         }
+        let _held = self.store_taken(resource, &object, None, taken).await?;
         match self.put(resource, &key, &mut object, Expect::Absent, owners).await? {
             Ok(item) => {
                 let object = self.stored(resource, &item)?;

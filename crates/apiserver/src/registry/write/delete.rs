@@ -104,7 +104,12 @@ impl Registry {
                 }
             };
             match outcome {
-                Ok(object) if gone => return Ok(Deleted::Gone(object)),
+                Ok(object) if gone => {
+                    if !options.dry_run {
+                        self.note_deleted(resource, &old);
+                    }
+                    return Ok(Deleted::Gone(object));
+                }
                 Ok(object) => return Ok(Deleted::Terminating(object)),
                 Err(StorageError::Unexpected { current: found }) => {
                     current = self.found(target, found.as_ref())?;

@@ -15,6 +15,7 @@ use super::{
     CONFLICT_RETRIES_MAX, Target, WriteOptions, Written, bring_to_version, check_decodable,
     check_fields, check_namespace, check_type, spec_differs, unstored,
 };
+use crate::admission::Taken;
 use crate::admission::request::Request;
 use crate::registry::convert::stored_as;
 use crate::registry::{Registry, storage_failed};
@@ -22,7 +23,46 @@ use crate::resource::Resource;
 use crate::stored::Stored;
 use crate::strategy::Operation;
 
+/// How an update is done.
+struct How<'a> {
+    operation: Operation,
+    options: &'a WriteOptions,
+    owners: Owners,
+}
+
 impl Registry {
+    /// Writes the object anew, spec and status, if plugins take something out of it. Nothing else of admission is
+    /// done, so that what was stored under earlier rules is not refused; owners of fields and generation stay.
+    /// Whether it was written.
+    ///
+    /// # Errors
+    /// It is not there, or what is taken out cannot be stored.
+    pub async fn take_out_of_stored(&self, target: &Target<'_>) -> Result<bool, Status> {
+        let resource = target.resource;
+        self.fresh().await?;
+        let key =
+            resource.key(target.namespace, target.name).ok_or_else(Status::method_not_allowed)?;
+        let mut current = self.cache(resource)?.get(&key).ok_or_else(|| target.not_found())?;
+        for _ in 0..CONFLICT_RETRIES_MAX {
+            let old = self.served_value(resource, &current).await?;
+            let (mut new, mut taken) = (old.clone(), Taken::default());
+            self.take_out(resource, &mut new, Some(&old), &mut taken).await?;
+            if new == old {
+                return Ok(false);
+            }
+            let _held = self.store_taken(resource, &new, Some(&old), &taken).await?;
+            let expect = Expect::Revision(current.revision);
+            match self.put(resource, &key, &mut new, expect, Owners::Applied).await? {
+                Ok(_) => return Ok(true),
+                Err(StorageError::Unexpected { current: found }) => {
+                    current = self.found(target, found.as_ref())?;
+                }
+                Err(error) => return Err(storage_failed(&error)),
+            }
+        }
+        Err(target.modified())
+    }
+
     /// PUT: replaces the object by `body`, or only its status.
     pub async fn replace(
         &self,
@@ -145,9 +185,10 @@ impl Registry {
         let mut current = self.cache(resource)?.get(&key).ok_or_else(|| target.not_found())?;
         for _ in 0..CONFLICT_RETRIES_MAX {
             let old = self.served_value(resource, &current).await?;
-            let mut new = wish.outcome(self, &old).await?;
-            let warnings =
-                self.settle_update(target, operation, options, owners, &old, &mut new).await?;
+            let mut taken = Taken::default();
+            let mut new = wish.outcome(self, resource, &old, &mut taken).await?;
+            let how = How { operation, options, owners };
+            let warnings = self.settle_update(target, &how, &old, &mut new, &mut taken).await?;
             resource.strategy.lose_unstored(&mut new);
             put_back_times(&old, &mut new);
             let done = |object| Ok(Written { object, created: false, warnings: warnings.clone() });
@@ -156,7 +197,10 @@ impl Registry {
                     return done(unstored(resource, &mut new, current.revision)?);
                 }
                 match self.storage().delete(&key, current.revision).await {
-                    Ok(_) => return done(unstored(resource, &mut new, current.revision)?),
+                    Ok(_) => {
+                        self.note_deleted(resource, &old);
+                        return done(unstored(resource, &mut new, current.revision)?);
+                    }
                     Err(StorageError::Unexpected { current: found }) => {
                         current = self.found(target, found.as_ref())?;
                         continue;
@@ -171,6 +215,7 @@ impl Registry {
                 return done(unstored(resource, &mut new, current.revision)?);
             }
             let expect = Expect::Revision(current.revision);
+            let _held = self.store_taken(resource, &new, Some(&old), &taken).await?;
             match self.put(resource, &key, &mut new, expect, owners).await? {
                 Ok(item) => return done(self.stored(resource, &item)?),
                 Err(StorageError::Unexpected { current: found }) => {
@@ -196,12 +241,12 @@ impl Registry {
     async fn settle_update(
         &self,
         target: &Target<'_>,
-        operation: Operation,
-        options: &WriteOptions,
-        owners: Owners,
+        how: &How<'_>,
         old: &Value,
         new: &mut Value,
+        taken: &mut Taken,
     ) -> Result<Vec<String>, Status> {
+        let How { operation, options, owners } = *how;
         let resource = target.resource;
         check_type(resource, new)?;
         check_identity(target, options, old, new)?;
@@ -211,6 +256,7 @@ impl Registry {
         resource.strategy.prune(new);
         super::create::default(resource, owners, new);
         metadata::drop_empty(new);
+        self.take_out(resource, new, Some(old), taken).await?;
         if owners == Owners::Tracked {
             let subresource = subresource(operation, options);
             let catalog = self.catalog();
@@ -219,6 +265,7 @@ impl Registry {
         }
         let request = Request::new(target, operation, options);
         self.mutate(&request, Some(new), Some(old)).await?;
+        self.take_out(resource, new, Some(old), taken).await?;
         check_identity(target, options, old, new)?;
         let entries = new.remove_meta("managedFields");
         keep_server_fields(resource, old, new);

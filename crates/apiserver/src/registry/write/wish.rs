@@ -4,7 +4,9 @@ use api_meta::status::Status;
 use serde_json::Value;
 
 use super::ownership::{Owners, Ownership};
+use crate::admission::Taken;
 use crate::registry::Registry;
+use crate::resource::Resource;
 
 /// What a change makes of the current state. It may run several times.
 pub type Change<'a> = dyn Fn(&Value) -> Result<Value, Status> + Send + Sync + 'a;
@@ -20,15 +22,24 @@ pub(super) enum Wish<'a> {
 }
 
 impl Wish<'_> {
-    /// The wanted state.
+    /// The wanted state. `taken`: what was taken out of it.
     ///
     /// # Errors
     /// The change is refused, or the configuration is not applied.
-    pub async fn outcome(&self, registry: &Registry, old: &Value) -> Result<Value, Status> {
+    pub async fn outcome(
+        &self,
+        registry: &Registry,
+        resource: &Resource,
+        old: &Value,
+        taken: &mut Taken,
+    ) -> Result<Value, Status> {
         match self {
             Self::Changed(change) | Self::Owned(change) => change(old),
             Self::Applied { ownership, config, force } => {
-                ownership.apply(registry, Some(old), config, *force).await
+                let mut config = Value::clone(config);
+                // Else whoever applies what another has applied would be in conflict.
+                registry.take_out(resource, &mut config, Some(old), taken).await?;
+                ownership.apply(registry, Some(old), &config, *force).await
             }
         }
     }
