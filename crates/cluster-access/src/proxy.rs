@@ -35,6 +35,7 @@ use identity::{GROUP_AUTHENTICATED, write_identity};
 pub use impersonation::{Attributes, Impersonation};
 use path::ClusterPath;
 use revocation::{Revocable, Revocation};
+pub use upgrade::Relay;
 use upgrade::Wanted;
 
 /// An identity as it is to be written, and what ends its open streams.
