@@ -8,6 +8,7 @@ mod authentication;
 mod bodies;
 mod clients;
 pub mod definitions;
+mod door;
 pub mod encryption;
 mod features;
 mod files;
