@@ -367,7 +367,11 @@ impl Drop for RealCluster {
 fn ready(program: Program, ports: Ports, probe: &Probe) -> Result<(), String> {
     match program {
         Program::Etcd => probe.http(ports.etcd_client, "/readyz"),
-        Program::KubeApiserver => probe.https(ports.api_server, "/readyz"),
+        Program::KubeApiserver => {
+            probe.https(ports.api_server, "/readyz")?;
+            // It makes its namespaces beside being ready, this one as the last.
+            probe.https(ports.api_server, "/api/v1/namespaces/default")
+        }
         Program::KubeControllerManager => {
             probe.https(ports.controller_manager, "/healthz")?;
             let account = "/api/v1/namespaces/default/serviceaccounts/default";

@@ -175,7 +175,7 @@ async fn impersonation_without_the_right_is_403_and_never_ignored() {
     for (case, headers, text) in cases {
         for upgrade in ["", "Connection: Upgrade\nUpgrade: websocket\n"] {
             let (mut stream, answer) = front
-                .raw(&format!("GET /k8s/clusters/c-1/api HTTP/1.1\nHost: x\n{upgrade}{headers}\n"))
+                .raw(&format!("GET /k8s/clusters/c-1/api/v1 HTTP/1.1\nHost: x\n{upgrade}{headers}\n"))
                 .await;
             assert!(answer.starts_with("HTTP/1.1 403"), "{case}: {answer}");
             let mut body = vec![0; 400];
