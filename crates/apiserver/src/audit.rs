@@ -9,6 +9,7 @@ pub mod event;
 pub mod log;
 pub mod origin;
 pub mod policy;
+pub mod read;
 pub mod strangers;
 
 use std::io;
@@ -110,6 +111,7 @@ pub struct Audit {
     log: Log,
     metrics: Arc<Metrics>,
     strangers: Mutex<Strangers>,
+    path: PathBuf,
 }
 
 /// A request that a server in front of the API answers itself, or sends elsewhere.
@@ -130,9 +132,15 @@ impl Audit {
     pub fn open(settings: AuditSettings, metrics: Arc<Metrics>) -> io::Result<Self> {
         let mut sensitive = policy::SENSITIVE.to_vec();
         sensitive.extend(settings.sensitive);
+        let path = settings.log.path.clone();
         let log = Log::open(settings.log, metrics.audit.lost.clone())?;
         let strangers = Mutex::new(Strangers::new(Instant::now()));
-        Ok(Self { policy: settings.policy, sensitive, log, metrics, strangers })
+        Ok(Self { policy: settings.policy, sensitive, log, metrics, strangers, path })
+    }
+
+    /// Where the log is, for [`read::search`].
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Begins to record a request; `None` when the policy wants nothing of it. `user` is who has

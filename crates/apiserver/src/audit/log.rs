@@ -258,21 +258,41 @@ fn parts(path: &Path) -> (String, String) {
     (path.file_stem().map(text).unwrap_or_default(), ending.unwrap_or_default())
 }
 
-/// Earlier files that go: those above the number, oldest first, and those above the age.
-fn outdated(settings: &LogSettings, now: SystemTime) -> io::Result<Vec<PathBuf>> {
-    let (stem, ending) = parts(&settings.path);
-    let folder = settings.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+/// An earlier file of a log.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Backup {
+    name: String,
+    pub path: PathBuf,
+    modified: SystemTime,
+}
+
+/// The earlier files of a log, oldest first.
+pub(super) fn backups(log: &Path) -> io::Result<Vec<Backup>> {
+    let (stem, ending) = parts(log);
+    let folder = log.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut backups = Vec::new();
     for entry in std::fs::read_dir(folder.unwrap_or(Path::new(".")))? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let time = name.strip_prefix(&format!("{stem}-")).and_then(|n| n.strip_suffix(&ending));
         if time.is_some_and(|time| time.starts_with(|c: char| c.is_ascii_digit())) {
-            backups.push((name, entry.path(), entry.metadata()?.modified()?));
+            let modified = match entry.metadata() {
+                Ok(metadata) => metadata.modified()?,
+                // Removed meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            backups.push(Backup { name, path: entry.path(), modified });
         }
     }
     // Their names sort by time.
     backups.sort();
+    Ok(backups)
+}
+
+/// Earlier files that go: those above the number, oldest first, and those above the age.
+fn outdated(settings: &LogSettings, now: SystemTime) -> io::Result<Vec<PathBuf>> {
+    let backups = backups(&settings.path)?;
     let extra = match settings.backups_max {
         0 => 0,
         max => backups.len().saturating_sub(max),
@@ -282,8 +302,8 @@ fn outdated(settings: &LogSettings, now: SystemTime) -> io::Result<Vec<PathBuf>>
         !settings.age_max.is_zero() && age > settings.age_max
     };
     let outdated = backups.into_iter().enumerate();
-    let outdated = outdated.filter(|(index, (_, _, time))| *index < extra || is_old(*time));
-    Ok(outdated.map(|(_, (_, path, _))| path).collect())
+    let outdated = outdated.filter(|(index, file)| *index < extra || is_old(file.modified));
+    Ok(outdated.map(|(_, file)| file.path).collect())
 }
 
 #[cfg(test)]
