@@ -50,6 +50,8 @@ pub enum AuditEvent {
     AgentRefused,
     /// Sent on to a downstream cluster.
     Proxied,
+    /// Somebody read the audit log.
+    AuditRead,
     /// Any other request that this server answered itself.
     Request,
     /// Stands for events of callers without credentials above their budget.
@@ -57,7 +59,7 @@ pub enum AuditEvent {
 }
 
 impl AuditEvent {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Login,
         Self::LoginRefused,
         Self::LoginSlowed,
@@ -72,6 +74,7 @@ impl AuditEvent {
         Self::AgentConnected,
         Self::AgentRefused,
         Self::Proxied,
+        Self::AuditRead,
         Self::Request,
         Self::Suppressed,
     ];
@@ -93,6 +96,7 @@ impl AuditEvent {
             Self::AgentConnected => "agent-connected",
             Self::AgentRefused => "agent-refused",
             Self::Proxied => "proxied",
+            Self::AuditRead => "audit-read",
             Self::Request => "request",
             Self::Suppressed => "suppressed",
         }

@@ -19,6 +19,7 @@ use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+const EVENTS: &str = "/v3/auditevents";
 const LOGIN: &str = "/v3-public/localProviders/local?action=login";
 /// From where the attacks come.
 const ATTACKER: &str = "127.0.0.66";
@@ -184,8 +185,12 @@ fn an_attack_leaves_a_trace_with_its_address_and_program_and_no_secret() {
     let path = format!("/v3/clusters/{cluster}?action=generateKubeconfig");
     let kubeconfig = send(&admin, "kubeconfig-maker", Method::POST, &path, &json!({}));
     assert_eq!(kubeconfig["status"], 200, "{kubeconfig}");
-    let found = of_program(&server, "kubeconfig-maker");
-    assert_eq!(found.iter().filter(|e| kind(e) == "token-created").count(), 1, "{found:#?}");
+    eventually("the token of the kubeconfig", || -> Result<()> {
+        let found = of_program(&server, "kubeconfig-maker");
+        let made = found.iter().filter(|event| kind(event) == "token-created").count();
+        ensure!(made == 1, "{found:#?}");
+        Ok(())
+    });
     let path = format!("/v3/tokens/{made_id}");
     send(&admin, "token-ender", Method::DELETE, &path, &none);
     check(&server, "token-ender", &expect("token-deleted", 204, &me, ""));
@@ -221,7 +226,11 @@ fn an_attack_leaves_a_trace_with_its_address_and_program_and_no_secret() {
     // Through the view: what becomes a request of the management API, and what does not.
     let preference = json!({"name": "watched-by-nobody"});
     send(&admin, "creator", Method::POST, "/v3/clusters", &preference);
-    let found = of_program(&server, "creator");
+    let found = eventually("the event of the creation", || -> Result<Vec<Value>> {
+        let found = of_program(&server, "creator");
+        ensure!(found.iter().any(|event| event["verb"] == "create"), "{found:#?}");
+        Ok(found)
+    });
     let creates: Vec<_> = found.iter().filter(|event| event["verb"] == "create").collect();
     assert_eq!(creates.len(), 1, "{found:#?}");
     assert_eq!(creates[0]["objectRef"]["resource"], "clusters");
@@ -313,6 +322,18 @@ fn a_flood_of_refused_credentials_neither_fills_the_log_nor_hides_a_login() {
     assert_eq!(suppressed[0]["sourceIPs"], json!([ATTACKER]));
 }
 
+/// One request for each number, over one connection.
+fn read_settings(client: &Client, numbers: std::ops::Range<u32>, program: &str) {
+    runtime().block_on(async {
+        let mut connection = client.connect().await.unwrap();
+        for number in numbers {
+            let request = Request::get(format!("/v3/settings/{number}"));
+            let request = request.header("user-agent", program).body(empty()).unwrap();
+            connection.send(request).await.unwrap();
+        }
+    });
+}
+
 #[test]
 fn an_attacker_with_a_login_cannot_fill_the_disk_with_events() {
     no_second_try(Guarantee::Durability);
@@ -320,17 +341,7 @@ fn an_attacker_with_a_login_cannot_fill_the_disk_with_events() {
     let options = Options { flags: flags.to_vec(), ..Options::default() };
     let server = Server::start_with(options).unwrap();
     let admin = server.admin().unwrap();
-    let padding = "x".repeat(900);
-    runtime().block_on(async {
-        let mut connection = admin.connect().await.unwrap();
-        for number in 0..2000 {
-            let request = Request::get(format!("/v3/settings/{number}"))
-                .header("user-agent", &padding)
-                .body(empty())
-                .unwrap();
-            connection.send(request).await.unwrap();
-        }
-    });
+    read_settings(&admin, 0..2000, &"x".repeat(900));
     eventually("the log was rotated twice", || -> Result<()> {
         let text = text(&server);
         let mut last = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -353,4 +364,131 @@ fn what_is_switched_off_is_not_written() {
     let server = Server::start_with(Options { flags, ..Options::default() }).unwrap();
     server.login("admin", ADMIN_PASSWORD).unwrap();
     assert!(!server.data_dir().join("audit").exists());
+}
+
+/// Imports both clusters; their ids.
+fn import(server: &Server, admin: &Cli, sims: &[Sim; 2]) -> [String; 2] {
+    [("own", &sims[0]), ("other", &sims[1])].map(|(name, sim)| {
+        let kubeconfig = sim.kubeconfig();
+        let kubeconfig = kubeconfig.to_str().unwrap();
+        admin.succeed(&["cluster", "import", name, "--kubeconfig", kubeconfig]).unwrap();
+        journey::cluster_id(server, name).unwrap()
+    })
+}
+
+/// A client of a new user who has the role in the first cluster.
+fn user_with_role(server: &Server, admin: &Cli, user: &str, role: &str) -> Client {
+    journey::user_with_role(server, admin, user, Some((role, "own"))).unwrap();
+    let token = server.login(user, &format!("password-of-{user}")).unwrap();
+    server.anyone().unwrap().bearer(&token)
+}
+
+/// The status and the newest events. `query`: filters.
+fn read(client: &Client, query: &str) -> (u16, Vec<Value>) {
+    let answer = client.get(&format!("{EVENTS}?{query}&limit=1000")).unwrap();
+    let data = answer.json()["data"].as_array().cloned().unwrap_or_default();
+    (answer.status.as_u16(), data)
+}
+
+fn has_program(events: &[Value], program: &str) -> bool {
+    events.iter().any(|event| event["userAgent"] == program)
+}
+
+#[test]
+fn an_owner_reads_what_happened_to_their_cluster_and_nobody_else_s() {
+    no_second_try(Guarantee::Rights);
+    let sims = [Sim::start(&["--nodes", "1"]).unwrap(), Sim::start(&["--nodes", "1"]).unwrap()];
+    let server = Server::start().unwrap();
+    let admin = Cli::admin(&server).unwrap();
+    let [own, other] = &import(&server, &admin, &sims);
+    let owner = user_with_role(&server, &admin, "owner", "cluster-owner");
+    let member = user_with_role(&server, &admin, "member", "cluster-member");
+    let administrator = server.admin().unwrap();
+    for (id, program) in [(own, "into-own"), (other, "into-other")] {
+        let path = format!("/k8s/clusters/{id}/api/v1/namespaces");
+        send(&administrator, program, Method::GET, &path, &Value::Null);
+        of_program(&server, program);
+    }
+    let of_own = format!("clusterId={own}");
+    eventually("the owner's rights", || -> Result<()> {
+        ensure!(read(&owner, &of_own).0 == 200, "refused");
+        Ok(())
+    });
+    let (_, seen) = read(&owner, &of_own);
+    assert!(has_program(&seen, "into-own"), "{seen:#?}");
+    assert!(seen.iter().all(|event| event["clusterId"] == **own), "{seen:#?}");
+    assert!(seen.iter().any(|event| event["event"] == "agent-registered"), "{seen:#?}");
+    let of_other = format!("clusterId={other}");
+    let nobody = server.anyone().unwrap();
+    for (client, query, code) in [
+        (&owner, "", 403),
+        (&owner, &*of_other, 403),
+        (&owner, "clusterId=c-none", 403),
+        (&member, &*of_own, 403),
+        (&member, "", 403),
+        (&nobody, "", 401),
+        (&administrator, "limit=x", 400),
+    ] {
+        assert_eq!(read(client, query), (code, Vec::new()), "{query}");
+    }
+    assert_eq!(administrator.delete(EVENTS).unwrap().status, 405);
+
+    // A token for one cluster reads no other.
+    let bound = json!({"description": "bound", "clusterId": own});
+    let bound = administrator.post("/v3/tokens", &bound).unwrap().success().unwrap();
+    let bound = nobody.bearer(bound["token"].as_str().unwrap());
+    assert_eq!(read(&bound, &of_own).0, 200);
+    assert_eq!(read(&bound, &of_other).0, 403);
+    assert_eq!(read(&bound, "").0, 403);
+}
+
+#[test]
+fn an_administrator_reads_every_event_once_in_pages_and_by_filters() {
+    let flags = ["--audit-log-maxsize", "1"].map(str::to_owned).to_vec();
+    let server = Server::start_with(Options { flags, ..Options::default() }).unwrap();
+    let admin = server.admin().unwrap();
+    read_settings(&admin, 0..1200, &"x".repeat(900));
+    let attacker = server.anyone().unwrap().from(ATTACKER.parse().unwrap());
+    let wrong = json!({"username": "admin", "password": WRONG_PASSWORD});
+    send(&attacker, "guesser", Method::POST, LOGIN, &wrong);
+    let guess = of_program(&server, "guesser")[0].clone();
+    assert!(files(&server).len() > 1, "the log was not rotated");
+
+    // In pages, over the files, newest first.
+    let until = guess["stageTimestamp"].as_str().unwrap();
+    let mut page = format!("{EVENTS}?limit=100&until={until}");
+    let mut paths = Vec::new();
+    loop {
+        let answer = admin.get(&page).unwrap().success().unwrap();
+        let data = answer["data"].as_array().unwrap();
+        assert!(data.len() <= 100);
+        paths.extend(data.iter().filter_map(|event| {
+            event["requestURI"].as_str()?.rsplit_once("/settings/")?.1.parse::<u32>().ok()
+        }));
+        match answer["pagination"]["next"].as_str() {
+            Some(next) => page = next.strip_prefix(server.url()).unwrap().to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(paths, (0..1200).rev().collect::<Vec<_>>());
+
+    // By each filter: the guess, and nothing that does not fit.
+    for (filter, fits) in [
+        ("event=login-refused", "event=login"),
+        ("user=admin&status=401", "user=nobody"),
+        ("status=4xx", "status=5xx"),
+        ("verb=post", "verb=delete"),
+        ("address=127.0.0.66", "address=127.0.0.67"),
+        (&*format!("since={until}"), "since=2999-01-01T00:00:00Z"),
+        (&*format!("until={until}"), "until=2000-01-01T00:00:00Z"),
+    ] {
+        assert!(has_program(&read(&admin, filter).1, "guesser"), "{filter}");
+        assert!(!has_program(&read(&admin, fits).1, "guesser"), "{fits}");
+    }
+    // Who reads the log is in it, with the filters.
+    let (_, reads) = read(&admin, "event=audit-read");
+    let found = |event: &Value| {
+        event["requestURI"].as_str().is_some_and(|uri| uri.contains("address=127.0.0.67"))
+    };
+    assert!(reads.iter().any(found), "{reads:#?}");
 }

@@ -150,6 +150,11 @@ impl DoorRecord {
         self.update(|state| state.user = Some(user()));
     }
 
+    /// What it is, when its path does not say so.
+    pub fn event(&self, event: AuditEvent) {
+        self.update(|state| state.event = Some(event));
+    }
+
     /// The downstream cluster that it is for.
     pub fn cluster(&self, cluster: &str) {
         self.update(|state| {

@@ -4,6 +4,7 @@
 //! [`features`] is what the product does.
 
 pub mod admission;
+mod audit_view;
 mod authentication;
 mod bodies;
 mod clients;

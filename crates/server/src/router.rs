@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
+use api_meta::audit::AuditEvent;
 use api_meta::status::Status;
 use apiserver::attributes::Revocation;
 use apiserver::audit::Origin;
@@ -23,6 +24,7 @@ use hyper::body::Incoming;
 use identity::Identity;
 use rest_view::{RestView, Subscriber};
 
+use crate::audit_view::{self, AuditView};
 use crate::authentication::{Authenticated, Authentication, Refusal};
 use crate::bodies::{self, Anonymous};
 use crate::clients::InProcess;
@@ -67,6 +69,7 @@ pub struct Parts {
     pub security_headers: SecurityHeaders,
     pub anonymous: Anonymous,
     pub door: Door,
+    pub audit_view: AuditView,
 }
 
 /// The service behind the listener. Cheap to clone.
@@ -158,6 +161,9 @@ impl Router {
             Ok(open) => open,
             Err(status) => return view_error(&status),
         };
+        if path.eq_ignore_ascii_case(audit_view::PATH) {
+            return self.audit_events(request, identity.as_ref(), record).await;
+        }
         if let Some(route) = route {
             return self.feature(route, request, identity.as_ref()).await;
         }
@@ -226,6 +232,25 @@ impl Router {
         user.groups.extend(roles);
         request.extensions_mut().insert(user);
         request.extensions_mut().insert(Revocation::new([token_ended, roles_lost]));
+    }
+
+    async fn audit_events(
+        &self,
+        request: Request<Incoming>,
+        identity: Option<&Authenticated>,
+        record: &DoorRecord,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let _ = bodies::refuse(body).await;
+        let Some(identity) = identity else { return refused_view(&Refusal::nothing()) };
+        record.event(AuditEvent::AuditRead);
+        let membership = Membership { user: &identity.user_id, groups: &identity.groups };
+        let mut user = person(identity);
+        user.groups.extend(self.0.access.management_groups(membership));
+        match self.0.audit_view.page(&parts, user, identity.cluster.as_deref()).await {
+            Ok(page) => respond::json_bytes(StatusCode::OK, page.to_string()),
+            Err(status) => view_error(&status),
+        }
     }
 
     async fn view(

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tunnel::Sessions;
 
 use crate::admission;
+use crate::audit_view::AuditView;
 use crate::authentication::Authentication;
 use crate::bodies::Anonymous;
 use crate::clients::InProcess;
@@ -258,6 +259,7 @@ impl Plane {
             security_headers: SecurityHeaders::new(certificate, ca_pem),
             anonymous: Anonymous::default(),
             door: Door::new(api.audit().cloned()),
+            audit_view: AuditView::new(api),
         })
     }
 }

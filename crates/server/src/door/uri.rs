@@ -16,13 +16,15 @@ const LENGTH_MAX: usize = 2048;
 const KEY_LENGTH_MIN: usize = 40;
 
 /// Parameters whose values are recorded: those of the Kubernetes API, and those of lists and actions in the view.
-const PARAMETERS: [&str; 47] = [
+const PARAMETERS: [&str; 54] = [
     "action",
+    "address",
     "allowWatchBookmarks",
     "clusterId",
     "command",
     "container",
     "dryRun",
+    "event",
     "fieldManager",
     "fieldSelector",
     "fieldValidation",
@@ -50,9 +52,11 @@ const PARAMETERS: [&str; 47] = [
     "resourceVersionMatch",
     "reverse",
     "sendInitialEvents",
+    "since",
     "sinceSeconds",
     "sinceTime",
     "sort",
+    "status",
     "stderr",
     "stdin",
     "stdout",
@@ -63,6 +67,9 @@ const PARAMETERS: [&str; 47] = [
     "timestamps",
     "tty",
     "type",
+    "until",
+    "user",
+    "verb",
     "watch",
 ];
 
@@ -80,7 +87,9 @@ pub fn recorded(uri: &Uri) -> String {
             }
             Some(_) => text.push_str(pair),
             // A name alone may be anything.
-            None if PARAMETERS.binary_search(&pair).is_err() => text.push_str(REDACTED),
+            None if !pair.is_empty() && PARAMETERS.binary_search(&pair).is_err() => {
+                text.push_str(REDACTED);
+            }
             None => text.push_str(pair),
         }
         if text.len() > LENGTH_MAX {
