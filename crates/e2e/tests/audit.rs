@@ -492,3 +492,49 @@ fn an_administrator_reads_every_event_once_in_pages_and_by_filters() {
     };
     assert!(reads.iter().any(found), "{reads:#?}");
 }
+
+#[test]
+fn the_command_prints_events_follows_new_ones_and_says_what_an_owner_may_read() {
+    let sims = [Sim::start(&["--nodes", "1"]).unwrap(), Sim::start(&["--nodes", "1"]).unwrap()];
+    let server = Server::start().unwrap();
+    let admin = Cli::admin(&server).unwrap();
+    let [own, other] = &import(&server, &admin, &sims);
+    let administrator = server.admin().unwrap();
+    for id in [own, other] {
+        let path = format!("/k8s/clusters/{id}/api/v1/namespaces");
+        send(&administrator, &format!("into-{id}"), Method::GET, &path, &Value::Null);
+        of_program(&server, &format!("into-{id}"));
+    }
+    let shown = admin.succeed(&["audit", "--cluster", "other", "--event", "proxied"]).unwrap();
+    assert!(shown.contains(other.as_str()) && !shown.contains(own.as_str()), "{shown}");
+    let filters = ["audit", "--user", "admin", "--status", "2xx", "--address", "127.0.0.1"];
+    let json = [&filters[..], &["--verb", "list", "--since", "1h", "-o", "json"]].concat();
+    let events: Value = serde_json::from_str(&admin.succeed(&json).unwrap()).unwrap();
+    assert!(has_program(events.as_array().unwrap(), &format!("into-{own}")), "{events:#}");
+    let limited = admin.succeed(&["audit", "--limit", "3"]).unwrap();
+    assert_eq!(limited.lines().count(), 4, "{limited}");
+
+    let log = server.folder().join("followed.log");
+    let follow = ["audit", "--follow", "--event", "login-refused", "-o", "json"];
+    let _following = admin.start(&follow, &log).unwrap();
+    let nobody = server.anyone().unwrap();
+    for program in ["first-guess", "second-guess"] {
+        let wrong = json!({"username": "admin", "password": WRONG_PASSWORD});
+        send(&nobody, program, Method::POST, LOGIN, &wrong);
+        eventually("the event is printed", || -> Result<()> {
+            let text = std::fs::read_to_string(&log)?;
+            let lines = text.lines().map(serde_json::from_str::<Value>);
+            let events = lines.collect::<Result<Vec<_>, _>>()?;
+            let count = events.iter().filter(|event| event["userAgent"] == program).count();
+            ensure!(count == 1, "{count} of {program}: {text}");
+            Ok(())
+        });
+    }
+
+    let role = Some(("cluster-owner", "own"));
+    let owner = journey::user_with_role(&server, &admin, "owner", role).unwrap();
+    let refused = owner.run(&["audit"]).unwrap();
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(refused.stderr.contains("--cluster"), "{refused:?}");
+    owner.succeed(&["audit", "--cluster", "own"]).unwrap();
+}
