@@ -16,7 +16,7 @@ const LENGTH_MAX: usize = 2048;
 const KEY_LENGTH_MIN: usize = 40;
 
 /// Parameters whose values are recorded: those of the Kubernetes API, and those of lists and actions in the view.
-const PARAMETERS: [&str; 54] = [
+const PARAMETERS: [&str; 55] = [
     "action",
     "address",
     "allowWatchBookmarks",
@@ -48,6 +48,7 @@ const PARAMETERS: [&str; 54] = [
     "previous",
     "projectId",
     "propagationPolicy",
+    "resourceTypes",
     "resourceVersion",
     "resourceVersionMatch",
     "reverse",
