@@ -152,6 +152,13 @@ describe.each(["light", "dark"] as const)("in %s", (theme) => {
     await page.getByText("What helps:").first().waitFor();
     await picture(visitor, "conditions", theme);
 
+    await page.goto("/audit");
+    await page.getByRole("cell", { name: "admin", exact: true }).first().waitFor();
+    await picture(visitor, "audit", theme);
+    await page.goto("/c/prod-eu-1/audit");
+    await page.getByRole("cell", { name: "Agent registered" }).waitFor();
+    await picture(visitor, "cluster-audit", theme);
+
     await page.getByRole("button", { name: /^You: / }).click();
     await page.getByRole("menuitemradio", { name: "Dark" }).waitFor();
     await picture(visitor, "person", theme);

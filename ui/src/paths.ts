@@ -1,5 +1,6 @@
 /** Every address of the interface. The server knows the first parts (`PAGES` in crates/server/src/ui.rs). */
 
+import type { AuditSearch } from "./features/audit/search.ts";
 import type { ClusterSearch } from "./features/clusters/search.ts";
 
 export const paths = {
@@ -7,5 +8,8 @@ export const paths = {
   clusters: (search: ClusterSearch = {}) => ({ to: "/clusters", search }) as const,
   cluster: (cluster: string) => ({ to: "/c/$cluster", params: { cluster } }) as const,
   nodes: (cluster: string) => ({ to: "/c/$cluster/nodes", params: { cluster } }) as const,
+  audit: (search: AuditSearch = {}) => ({ to: "/audit", search }) as const,
+  clusterAudit: (cluster: string, search: AuditSearch = {}) =>
+    ({ to: "/c/$cluster/audit", params: { cluster }, search }) as const,
   conditions: (cluster: string) => ({ to: "/c/$cluster/conditions", params: { cluster } }) as const,
 };

@@ -12,6 +12,8 @@ test("every address that the interface makes is one of its routes", () => {
     cluster: paths.cluster("north"),
     nodes: paths.nodes("north"),
     conditions: paths.conditions("north"),
+    audit: paths.audit({ kind: "refused", user: "ann" }),
+    clusterAudit: paths.clusterAudit("north", { from: "203.0.113.9" }),
   }).map(([name, link]) => {
     const { href, pathname } = router.buildLocation(
       link as Parameters<typeof router.buildLocation>[0],
@@ -26,6 +28,8 @@ test("every address that the interface makes is one of its routes", () => {
       "cluster: /c/north -> /c/$cluster/",
       "nodes: /c/north/nodes -> /c/$cluster/nodes",
       "conditions: /c/north/conditions -> /c/$cluster/conditions",
+      "audit: /audit?kind=refused&user=ann -> /audit",
+      "clusterAudit: /c/north/audit?from=203.0.113.9 -> /c/$cluster/audit",
     ]
   `);
 });

@@ -13,6 +13,8 @@ import { isUnauthenticated } from "./api/errors.ts";
 import { sessionQuery } from "./api/queries.ts";
 import { ErrorPage, NotFoundPage } from "./app/ErrorPage.tsx";
 import { Shell } from "./app/Shell.tsx";
+import { AuditPage, ClusterAuditPage } from "./features/audit/AuditPage.tsx";
+import { readAuditSearch } from "./features/audit/search.ts";
 import { ClusterPage } from "./features/clusters/ClusterPage.tsx";
 import { ConditionsPage } from "./features/clusters/ConditionsPage.tsx";
 import { ListPage } from "./features/clusters/ListPage.tsx";
@@ -80,6 +82,15 @@ const clusters = createRoute({
   },
 });
 
+const audit = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/audit",
+  validateSearch: readAuditSearch,
+  component: function Audit() {
+    return <AuditPage search={audit.useSearch()} />;
+  },
+});
+
 const cluster = createRoute({
   getParentRoute: () => signedIn,
   path: "/c/$cluster",
@@ -100,11 +111,25 @@ const conditions = createRoute({
   component: ConditionsPage,
 });
 
+const clusterAudit = createRoute({
+  getParentRoute: () => cluster,
+  path: "/audit",
+  validateSearch: readAuditSearch,
+  component: function ClusterAudit() {
+    return <ClusterAuditPage search={clusterAudit.useSearch()} />;
+  },
+});
+
 export function makeRouter(client: QueryClient) {
   return createRouter({
     routeTree: root.addChildren([
       login,
-      signedIn.addChildren([home, clusters, cluster.addChildren([overview, nodes, conditions])]),
+      signedIn.addChildren([
+        home,
+        clusters,
+        audit,
+        cluster.addChildren([overview, nodes, conditions, clusterAudit]),
+      ]),
     ]),
     context: { client },
     defaultErrorComponent: ErrorPage,

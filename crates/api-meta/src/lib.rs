@@ -5,6 +5,7 @@
 //! body that clients parse. The rest are the small grammars: names, image references, selectors,
 //! patches.
 
+pub mod audit;
 pub mod decode;
 pub mod duration;
 pub mod fields;

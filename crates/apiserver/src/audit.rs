@@ -2,31 +2,36 @@
 //!
 //! [`policy`] says which requests are recorded and how much of them, [`event`] is what is written,
 //! [`log`] the file. A [`Record`] goes with one request; handlers and admission add to it through
-//! its [`Sink`], which is in the request's extensions and in `WriteOptions`.
+//! its [`Sink`], which is in the request's extensions and in `WriteOptions`. A server in front of this
+//! one says by [`Origin`] where a request comes from, and records its own by [`Audit::begin_outside`].
 
 pub mod event;
 pub mod log;
+pub mod origin;
 pub mod policy;
+pub mod read;
+pub mod strangers;
 
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use api_meta::audit::{self as names, AuditEvent};
 use http::{HeaderMap, request};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::attributes::UserInfo;
+use crate::attributes::{USER_ANONYMOUS, UserInfo};
 use crate::metrics::Metrics;
 use crate::request::RequestInfo;
 use crate::serve::PeerAddress;
 use event::Event;
 use log::{Log, LogSettings};
+pub use origin::Origin;
 use policy::{Level, Policy, Sensitive, Stage, Verdict};
-
-/// Characters of a client's name for itself; the rest is cut.
-const USER_AGENT_LENGTH_MAX: usize = 1024;
+use strangers::{Strangers, Summary};
 
 /// What is recorded where.
 pub struct AuditSettings {
@@ -54,7 +59,7 @@ pub struct AuditFlags {
 /// Default size of one file.
 pub const LOG_SIZE_MEGABYTES: u32 = 100;
 /// Default number of earlier files.
-pub const LOG_BACKUPS: u32 = 10;
+pub const LOG_BACKUPS: u32 = 9;
 /// Default age at which earlier files go.
 pub const LOG_AGE_DAYS: u32 = 30;
 
@@ -93,9 +98,9 @@ impl AuditSettings {
         let Some(path) = file else { return Ok(Policy::default()) };
         let shown = path.display();
         let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("cannot read the audit policy \"{shown}\": {error}"))?;
+            .map_err(|error| format!("audit-policy-file: cannot read \"{shown}\": {error}"))?;
         Policy::parse(&text)
-            .map_err(|problem| format!("the audit policy \"{shown}\" cannot be used: {problem}"))
+            .map_err(|problem| format!("audit-policy-file: \"{shown}\" cannot be used: {problem}"))
     }
 }
 
@@ -105,6 +110,20 @@ pub struct Audit {
     sensitive: Vec<Sensitive>,
     log: Log,
     metrics: Arc<Metrics>,
+    strangers: Mutex<Strangers>,
+    path: PathBuf,
+}
+
+/// A request that a server in front of the API answers itself, or sends elsewhere.
+pub struct Outside<'a> {
+    /// Path and query as they are to be recorded: without secrets.
+    pub uri: &'a str,
+    pub info: &'a RequestInfo,
+    /// Absent: nobody proved to be behind it.
+    pub user: Option<&'a UserInfo>,
+    pub origin: &'a Origin,
+    pub received_at: jiff::Timestamp,
+    pub event: AuditEvent,
 }
 
 impl Audit {
@@ -113,8 +132,15 @@ impl Audit {
     pub fn open(settings: AuditSettings, metrics: Arc<Metrics>) -> io::Result<Self> {
         let mut sensitive = policy::SENSITIVE.to_vec();
         sensitive.extend(settings.sensitive);
-        let log = Log::open(settings.log, metrics.audit_lost.clone())?;
-        Ok(Self { policy: settings.policy, sensitive, log, metrics })
+        let path = settings.log.path.clone();
+        let log = Log::open(settings.log, metrics.audit.lost.clone())?;
+        let strangers = Mutex::new(Strangers::new(Instant::now()));
+        Ok(Self { policy: settings.policy, sensitive, log, metrics, strangers, path })
+    }
+
+    /// Where the log is, for [`read::search`].
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Begins to record a request; `None` when the policy wants nothing of it. `user` is who has
@@ -126,6 +152,10 @@ impl Audit {
         info: &RequestInfo,
         user: Option<&UserInfo>,
     ) -> Option<Record> {
+        let origin = parts.extensions.get::<Origin>();
+        if origin.is_some_and(Origin::is_silent) {
+            return None;
+        }
         let verdict = self.policy.verdict(user, info, &self.sensitive);
         if verdict.level == Level::None {
             return None;
@@ -133,13 +163,125 @@ impl Audit {
         let uri = parts.uri.path_and_query().map_or("", |uri| uri.as_str());
         let mut event = Event::new(verdict.level, audit_id, uri, info);
         event.user = user.map(event::User::from).unwrap_or_default();
-        event.source_ips = source_ips(parts);
-        let agent = parts.headers.get(http::header::USER_AGENT);
-        let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default();
-        event.user_agent = agent.chars().take(USER_AGENT_LENGTH_MAX).collect();
+        let address;
+        match origin {
+            Some(origin) => {
+                origin.record(info.verb);
+                event.source_ips = origin.source_ips();
+                event.user_agent = origin.user_agent().to_owned();
+                address = origin.sender();
+            }
+            None => {
+                event.source_ips = source_ips(parts);
+                event.user_agent = origin::user_agent(&parts.headers);
+                address = parts.extensions.get::<PeerAddress>().map(|peer| peer.0.ip());
+            }
+        }
+        let stranger = is_stranger(user).then_some(Stranger { address });
+        shorten(&mut event, stranger.as_ref());
         let sink = Sink { level: verdict.level, gathered: Arc::default() };
-        Some(Record { audit: self.clone(), verdict, event, sink })
+        Some(Record { audit: self.clone(), verdict, event, sink, stranger, kind: None })
     }
+
+    /// Begins to record a request that is none of this API; `None` when the policy wants nothing of it. Never more
+    /// than metadata.
+    pub fn begin_outside(self: &Arc<Self>, request: &Outside<'_>) -> Option<Record> {
+        let Outside { origin, info, .. } = request;
+        if origin.is_silent() {
+            return None;
+        }
+        let mut verdict = self.policy.verdict(request.user, info, &self.sensitive);
+        if verdict.level == Level::None {
+            return None;
+        }
+        verdict.level = Level::Metadata;
+        origin.record(info.verb);
+        let mut event = Event::new(verdict.level, &crate::registry::new_uid(), request.uri, info);
+        event.request_received_timestamp = event::time(request.received_at);
+        event.user = request.user.map(event::User::from).unwrap_or_default();
+        event.source_ips = origin.source_ips();
+        event.user_agent = origin.user_agent().to_owned();
+        let stranger = is_stranger(request.user).then(|| Stranger { address: origin.sender() });
+        shorten(&mut event, stranger.as_ref());
+        let sink = Sink { level: verdict.level, gathered: Arc::default() };
+        sink.annotate(names::EVENT, request.event.as_str());
+        let kind = Some(request.event);
+        Some(Record { audit: self.clone(), verdict, event, sink, stranger, kind })
+    }
+
+    /// Whether an event of a caller without credentials may be written; see [`strangers`].
+    fn admit(&self, stranger: &Stranger, kind: AuditEvent) -> bool {
+        let mut strangers = self.strangers.lock();
+        let summary = strangers.turn(Instant::now(), false);
+        let is_admitted = strangers.admit(stranger.address, kind);
+        drop(strangers);
+        self.write_summary(summary);
+        if !is_admitted {
+            self.metrics.audit.suppressed.inc();
+        }
+        is_admitted
+    }
+
+    /// Writes how many events of callers without credentials were left out in the minute before, if it is over. Call
+    /// it now and then: it happens by itself only when the next of them comes, and at the end.
+    pub fn summarize(&self) {
+        let summary = self.strangers.lock().turn(Instant::now(), false);
+        self.write_summary(summary);
+    }
+
+    fn write_summary(&self, summary: Option<Summary>) {
+        let Some(summary) = summary else { return };
+        let info = RequestInfo::default();
+        let mut event = Event::new(Level::Metadata, &crate::registry::new_uid(), "", &info);
+        event.stage = Stage::ResponseComplete.as_str();
+        event.request_received_timestamp = event::time(summary.since);
+        event.source_ips = summary.addresses.iter().map(IpAddr::to_string).collect();
+        let by_event: Vec<String> = summary
+            .by_event
+            .iter()
+            .map(|(event, count)| format!("{}={count}", event.as_str()))
+            .collect();
+        event.annotations = [
+            (names::EVENT.to_owned(), AuditEvent::Suppressed.as_str().to_owned()),
+            (names::SUPPRESSED.to_owned(), summary.total.to_string()),
+            (names::SUPPRESSED_EVENTS.to_owned(), by_event.join(",")),
+        ]
+        .into();
+        self.write(Some(AuditEvent::Suppressed), &mut event);
+    }
+
+    fn write(&self, kind: Option<AuditEvent>, event: &mut Event) {
+        self.metrics.audit.events.inc();
+        if let Some(kind) = kind {
+            self.metrics.audit.outside.with_label_values(&[kind.as_str()]).inc();
+        }
+        self.log.write(event.line());
+    }
+}
+
+impl Drop for Audit {
+    fn drop(&mut self) {
+        let summary = self.strangers.lock().turn(Instant::now(), true);
+        self.write_summary(summary);
+    }
+}
+
+/// Nobody proved to be behind the request.
+struct Stranger {
+    address: Option<IpAddr>,
+}
+
+/// What a stranger writes is bounded in size, too.
+fn shorten(event: &mut Event, stranger: Option<&Stranger>) {
+    if stranger.is_some() {
+        for text in [&mut event.user_agent, &mut event.request_uri] {
+            text.truncate(text.floor_char_boundary(strangers::TEXT_BYTES_MAX));
+        }
+    }
+}
+
+fn is_stranger(user: Option<&UserInfo>) -> bool {
+    user.is_none_or(|user| user.name == USER_ANONYMOUS)
 }
 
 /// Where the request says it comes from, the connection's other end last.
@@ -171,6 +313,10 @@ pub struct Record {
     verdict: Verdict,
     event: Event,
     sink: Sink,
+    /// Present: what it writes has a budget.
+    stranger: Option<Stranger>,
+    /// Absent: a request of this API.
+    kind: Option<AuditEvent>,
 }
 
 /// Takes what is learnt of a request where it is learnt. Cheap to clone; does nothing by default.
@@ -240,6 +386,12 @@ impl Record {
         self.event.impersonated_user = Some(user.into());
     }
 
+    /// The caller asks to act as this user; whether that is granted is decided elsewhere.
+    pub fn impersonates(&mut self, user: &str) {
+        let user = UserInfo { name: user.to_owned(), ..UserInfo::default() };
+        self.event.impersonated_user = Some((&user).into());
+    }
+
     /// Writes that the request came in.
     pub fn received(&mut self) {
         self.write(Stage::RequestReceived);
@@ -281,6 +433,11 @@ impl Record {
         if self.verdict.omit_stages.contains(&stage) {
             return;
         }
+        if let Some(stranger) = &self.stranger
+            && !self.audit.admit(stranger, self.kind.unwrap_or(AuditEvent::Request))
+        {
+            return;
+        }
         let event = &mut self.event;
         event.stage = stage.as_str();
         if stage != Stage::RequestReceived {
@@ -306,7 +463,6 @@ impl Record {
             let bodies = [&mut event.request_object, &mut event.response_object];
             bodies.into_iter().flatten().for_each(event::drop_managed_fields);
         }
-        self.audit.metrics.audit_events.inc();
-        self.audit.log.write(event.line());
+        self.audit.write(self.kind, event);
     }
 }

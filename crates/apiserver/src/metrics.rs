@@ -13,6 +13,7 @@ macro_rules! made {
     }};
 }
 
+mod audit;
 mod mutations;
 mod process;
 pub mod storage;
@@ -53,6 +54,8 @@ const PATHS: &[&str] = &[
 const OF_REQUEST: [&str; 8] =
     ["component", "dry_run", "group", "resource", "scope", "subresource", "verb", "version"];
 
+pub use audit::AuditCounts;
+
 /// See the module. One for each server.
 pub struct Metrics {
     registry: Registry,
@@ -66,10 +69,7 @@ pub struct Metrics {
     objects_by_group: IntGaugeVec,
     storage: HistogramVec,
     flow: Flow,
-    /// Audit events written or queued.
-    pub audit_events: IntCounter,
-    /// Audit events that nobody will read.
-    pub audit_lost: IntCounterVec,
+    pub audit: AuditCounts,
     rejections: IntCounterVec,
     mutations: mutations::Mutations,
     process: process::Process,
@@ -186,11 +186,6 @@ fn histograms(
     made!(registry, HistogramVec::new(options, labels))
 }
 
-fn audit_events(registry: &Registry) -> IntCounter {
-    let name = "apiserver_audit_event_total";
-    made!(registry, IntCounter::new(name, "Audit events handed to the log."))
-}
-
 impl Default for Metrics {
     fn default() -> Self {
         let registry = Registry::new();
@@ -246,13 +241,7 @@ impl Default for Metrics {
                 &["group", "operation", "resource"],
             ),
             flow: Flow::new(all),
-            audit_events: audit_events(all),
-            audit_lost: counters(
-                all,
-                "apiserver_audit_error_total",
-                "Audit events that did not reach the log.",
-                &["plugin"],
-            ),
+            audit: AuditCounts::new(all),
             mutations: mutations::Mutations::new(all),
             rejections: counters(
                 all,

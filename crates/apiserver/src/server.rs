@@ -147,6 +147,11 @@ impl ApiServer {
         &self.inner.parts.authorizer
     }
 
+    /// The audit log, for what stands in front of this server.
+    pub fn audit(&self) -> Option<&Arc<Audit>> {
+        self.inner.audit.as_ref()
+    }
+
     /// What `/readyz` says.
     pub fn set_ready(&self, ready: bool) {
         let readiness = if ready { Readiness::Ready } else { Readiness::Starting };

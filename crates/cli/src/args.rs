@@ -19,7 +19,7 @@ pub use cluster::{
 };
 pub use login::{ContextCommand, LoginArgs};
 pub use project::{Member, NamespaceCommand, ProjectArg, ProjectCommand};
-pub use resource::{ApplyArgs, InspectArgs, PsArgs, WaitCommandArgs};
+pub use resource::{ApplyArgs, AuditArgs, InspectArgs, PsArgs, WaitCommandArgs};
 
 use crate::completion;
 
@@ -58,6 +58,8 @@ pub enum CliArgs {
     /// Work with settings of the server
     #[command(subcommand, visible_alias = "setting")]
     Settings(SettingsCommand),
+    /// Show the audit log: logins, refusals, requests to the server and to clusters
+    Audit(AuditArgs),
     /// Show objects of any type as the server has them
     Inspect(InspectArgs),
     /// Create or change objects as files describe them

@@ -1,6 +1,7 @@
 //! What each command does.
 
 mod apply;
+mod audit;
 pub(crate) mod cluster;
 pub(crate) mod context;
 mod credential;
@@ -43,6 +44,7 @@ pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {
         CliArgs::Role(command) => role::run(command).await?,
         CliArgs::Token(command) => token::run(command).await?,
         CliArgs::Settings(command) => settings::run(command).await?,
+        CliArgs::Audit(args) => audit::run(args).await?,
         CliArgs::Inspect(args) => inspect::run(args).await?,
         CliArgs::Apply(args) => apply::run(args).await?,
         CliArgs::Wait(args) => wait::run(args).await?,

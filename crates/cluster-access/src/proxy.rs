@@ -37,6 +37,7 @@ pub use impersonation::{Attributes, Impersonation};
 use path::ClusterPath;
 pub use preview::{CheckedWrite, WriteCheck};
 use revocation::{Revocable, Revocation};
+pub use upgrade::Relay;
 use upgrade::Wanted;
 
 /// An identity as it is to be written, and what ends its open streams.

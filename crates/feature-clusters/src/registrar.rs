@@ -261,6 +261,11 @@ impl Registrar for AgentRegistrar {
             registered.inspect_err(|refusal| self.note(&admission.cluster, refusal))
         })
     }
+    fn claimed_cluster(&self, hello: &Hello) -> Option<tunnel::ClusterId> {
+        let by_token = hello.token.as_ref().and_then(|token| self.token_record(token.reveal()));
+        let by_token = by_token.map(|token| token.cluster);
+        by_token.or_else(|| self.key_record(&hello.key).map(|key| key.cluster))
+    }
     fn connected(&self, session: &SessionInfo) {
         // It was let in, and its key replaced before it was there to be cut.
         if self.is_replaced(session) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api_meta::audit::{self as names, AuditEvent};
 use feature_kit::view::PUBLIC;
 use futures::future::BoxFuture;
 use http::{StatusCode, header};
@@ -9,8 +10,8 @@ use identity::Secret;
 use identity::browser::login_cookies;
 use jiff::Timestamp;
 use rest_view::{
-    Action, ActionAnswer, ActionHandler, ActionRequest, ApiError, Context, Descriptor, Field,
-    FieldType, Key, ListScope, Methods, Presentation, Resource, Store, StructType,
+    Action, ActionAnswer, ActionHandler, ActionRequest, ApiError, Caller, Context, Descriptor,
+    Field, FieldType, Key, ListScope, Methods, Presentation, Resource, Store, StructType,
 };
 use serde_json::{Map, Value, json};
 
@@ -101,7 +102,24 @@ impl Login {
             kubeconfig: kubeconfig(response_type),
             address: request.context.caller.address,
         };
-        let issued = self.0.login(login).await.map_err(refusal)?;
+        let audit = &request.context.caller.audit;
+        let name = login.username.clone();
+        let known = self.0.user_by_username(&name);
+        if known.is_some() {
+            // What no user is called may be a password in the wrong field.
+            audit.annotate(names::LOGIN_NAME, &name);
+        }
+        let issued = match self.0.login(login).await {
+            Ok(issued) => issued,
+            Err(error) => {
+                let name = known.is_some().then_some(name);
+                record_refusal(&error, name.as_deref(), request.context.caller);
+                return Err(refusal(error));
+            }
+        };
+        audit.event(AuditEvent::Login);
+        audit.user(&issued.token.user_id, &name);
+        audit.annotate(names::TOKEN, &issued.key.name);
         if response_type == "cookie" {
             return Ok(with_cookies(&issued));
         }
@@ -139,6 +157,23 @@ fn with_cookies(issued: &Issued) -> ActionAnswer {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     ActionAnswer::Raw(response)
+}
+
+/// Leaves a trace of a login that failed: in the audit log, and of those that were tried in the server's log. `name`:
+/// that of a user.
+fn record_refusal(error: &LoginError, name: Option<&str>, caller: &Caller) {
+    let event = match error {
+        LoginError::Slowed(_) | LoginError::Busy | LoginError::Starting => AuditEvent::LoginSlowed,
+        _ => AuditEvent::LoginRefused,
+    };
+    caller.audit.event(event);
+    caller.audit.annotate(names::REASON, error.to_string());
+    if event == AuditEvent::LoginRefused {
+        let address = caller.address.map(|address| address.to_string());
+        let address = address.unwrap_or_default();
+        let user = name.unwrap_or("[none of this name]");
+        tracing::warn!(%address, user, reason = %error, "a login was refused");
+    }
 }
 
 fn refusal(error: LoginError) -> ApiError {

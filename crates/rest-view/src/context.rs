@@ -7,6 +7,7 @@ use http::HeaderMap;
 use identity::browser::CsrfToken;
 use jiff::Timestamp;
 
+use crate::audit::AuditNotes;
 use crate::registry::Registry;
 use crate::route::Inside;
 use crate::urls::Urls;
@@ -28,6 +29,8 @@ pub struct Caller {
     pub csrf: Option<CsrfToken>,
     /// Where the request comes from, as far as it is known.
     pub address: Option<IpAddr>,
+    /// What the request's audit event is to say beside that.
+    pub audit: AuditNotes,
 }
 
 impl Caller {

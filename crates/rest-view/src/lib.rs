@@ -20,6 +20,7 @@
 
 pub mod action;
 mod answer;
+pub mod audit;
 mod browser;
 mod collection;
 pub mod context;
@@ -51,6 +52,7 @@ pub mod view;
 mod tests;
 
 pub use action::{Action, ActionAnswer, ActionHandler, ActionRequest};
+pub use audit::AuditNotes;
 pub use context::{Caller, Context, Presentation};
 pub use descriptor::{Descriptor, Formatter, Ids, Mapper, Methods, Naming, Resource, Validator};
 pub use dynamic::DynamicSchema;

@@ -46,17 +46,23 @@ impl Deref for Authenticated {
 /// Why nobody may act on a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
+    /// `token`: what the token presented is called, not its key. `reason` is not for the client.
     #[error("the credentials do not hold")]
-    Unauthenticated,
+    Unauthenticated { token: Option<String>, reason: String },
     #[error(transparent)]
     CrossSite(#[from] CrossSite),
 }
 
 impl Refusal {
+    /// There are no credentials.
+    pub fn nothing() -> Self {
+        Self::Unauthenticated { token: None, reason: "no credentials".to_owned() }
+    }
+
     /// As the Kubernetes API says it.
     pub fn to_status(&self) -> Status {
         match self {
-            Self::Unauthenticated => Status::unauthorized(),
+            Self::Unauthenticated { .. } => Status::unauthorized(),
             Self::CrossSite(problem) => Status::new(403, "Forbidden", problem.to_string()),
         }
     }
@@ -77,7 +83,10 @@ impl Authentication {
     ) -> Result<Option<Authenticated>, Refusal> {
         let presented = match identity::presented(request.headers()) {
             Found::Nothing | Found::Foreign => return Ok(None),
-            Found::Ambiguous => return Err(Refusal::Unauthenticated),
+            Found::Ambiguous => {
+                let reason = "more than one credential".to_owned();
+                return Err(Refusal::Unauthenticated { token: None, reason });
+            }
             Found::Ours(presented) => presented,
         };
         let csrf = match presented.source {
@@ -112,7 +121,8 @@ impl Authentication {
     async fn verify(&self, presented: &Presented) -> Result<Identity, Refusal> {
         self.tokens.authenticate(presented).await.map_err(|refused| {
             tracing::debug!(token = presented.token.name, %refused, "a token was refused");
-            Refusal::Unauthenticated
+            let token = Some(presented.token.name.clone());
+            Refusal::Unauthenticated { token, reason: refused.to_string() }
         })
     }
 

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `pki/` | the authority, the serving certificate, the key of service account tokens |
 //! | `storage/` | the embedded storage |
+//! | `audit/` | the audit log, unless it is kept elsewhere |
 //! | `encryption.keys` | what its values are encrypted with, when no other file is named |
 //! | `server.lock` | held by the server, when its storage is not here |
 //! | `server.json` | where the running server is |
@@ -23,6 +24,32 @@ pub const SERVER_FILE: &str = "server.json";
 pub const CA_FILE: &str = "ca.pem";
 pub const KUBECONFIG_FILE: &str = "admin.kubeconfig";
 
+/// The audit log's folder here, and its name there.
+const AUDIT_FOLDER: &str = "audit";
+const AUDIT_FILE: &str = "audit.log";
+
+/// Where the audit log is unless it is kept elsewhere.
+pub fn audit_log(data_dir: &Path) -> PathBuf {
+    data_dir.join(AUDIT_FOLDER).join(AUDIT_FILE)
+}
+
+/// Makes the folder of the audit log, if that is kept in the data folder.
+pub fn prepare_audit(data_dir: &Path, log: Option<&Path>) -> anyhow::Result<()> {
+    match log {
+        Some(log) if log == audit_log(data_dir) => make_private(&data_dir.join(AUDIT_FOLDER)),
+        _ => Ok(()),
+    }
+}
+
+fn make_private(folder: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .with_context(|| format!("cannot make the folder \"{}\"", folder.display()))
+}
+
 /// Characters of an installation's id.
 const INSTALL_ID_LENGTH: usize = 26;
 
@@ -40,13 +67,8 @@ pub struct Keys {
 
 impl DataFolder {
     pub fn open(path: &Path) -> anyhow::Result<Self> {
-        use std::os::unix::fs::DirBuilderExt;
         for folder in [path.to_owned(), path.join("pki"), path.join("storage")] {
-            std::fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(&folder)
-                .with_context(|| format!("cannot make the folder \"{}\"", folder.display()))?;
+            make_private(&folder)?;
         }
         Ok(Self { path: path.to_owned() })
     }

@@ -4,11 +4,13 @@
 //! [`features`] is what the product does.
 
 pub mod admission;
+mod audit_view;
 mod authentication;
 mod bodies;
 mod clients;
 pub mod credentials;
 pub mod definitions;
+mod door;
 pub mod encryption;
 mod features;
 mod files;

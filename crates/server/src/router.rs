@@ -7,8 +7,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
+use api_meta::audit::AuditEvent;
 use api_meta::status::Status;
 use apiserver::attributes::Revocation;
+use apiserver::audit::Origin;
 use apiserver::body::respond::{self, Body};
 use apiserver::serve::{self, PeerAddress};
 use apiserver::{ApiServer, UserInfo};
@@ -22,9 +24,11 @@ use hyper::body::Incoming;
 use identity::Identity;
 use rest_view::{RestView, Subscriber};
 
+use crate::audit_view::{self, AuditView};
 use crate::authentication::{Authenticated, Authentication, Refusal};
 use crate::bodies::{self, Anonymous};
 use crate::clients::InProcess;
+use crate::door::{Door, DoorRecord};
 use crate::peer::TrustedProxies;
 use crate::resolver::no_role;
 use crate::revocation::{Revocations, RoleScope};
@@ -32,9 +36,9 @@ use crate::security_headers::SecurityHeaders;
 use crate::ui;
 
 /// Path prefix of the proxy.
-const CLUSTERS: &str = "/k8s/clusters/";
+pub(crate) const CLUSTERS: &str = "/k8s/clusters/";
 /// The management API itself, as a cluster.
-const LOCAL: &str = "local";
+pub(crate) const LOCAL: &str = "local";
 /// The agents' tunnel.
 const CONNECT: [&str; 2] = ["/v3/connect", "/v3/connect/register"];
 /// Where people find out about their own rights and identity.
@@ -64,6 +68,8 @@ pub struct Parts {
     pub proxies: TrustedProxies,
     pub security_headers: SecurityHeaders,
     pub anonymous: Anonymous,
+    pub door: Door,
+    pub audit_view: AuditView,
 }
 
 /// The service behind the listener. Cheap to clone.
@@ -79,10 +85,14 @@ impl Router {
     async fn answer(&self, mut request: Request<Incoming>) -> Response<Outbound> {
         self.0.proxies.remove_untrusted(&mut request);
         let security_headers = self.0.security_headers.of(&request);
-        let mut response = match self.proxied(request).await {
+        let sender = self.0.proxies.sender(request.extensions(), request.headers());
+        let record = self.0.door.open(&mut request, sender);
+        let _abandoned = record.abandoned();
+        let response = match self.proxied(request, &record).await {
             Ok(response) => response,
-            Err(request) => self.own(*request).await.map(outbound),
+            Err(request) => self.own(*request, &record).await.map(outbound),
         };
+        let mut response = record.respond(response);
         security_headers.set(response.headers_mut());
         response
     }
@@ -91,6 +101,7 @@ impl Router {
     async fn proxied(
         &self,
         request: Request<Incoming>,
+        record: &DoorRecord,
     ) -> Result<Response<Outbound>, Box<Request<Incoming>>> {
         let rest = request.uri().path().strip_prefix(CLUSTERS);
         let Some(cluster) = rest.and_then(|rest| rest.split('/').next()) else {
@@ -99,26 +110,31 @@ impl Router {
         if cluster == LOCAL {
             return Err(Box::new(request));
         }
+        record.cluster(cluster);
         let refused = match self.0.authentication.identify(&request).await {
             Ok(Some(identity)) if is_bound_elsewhere(&identity, cluster) => {
-                wrong_cluster(&identity)
+                wrong_cluster(&identity, record)
             }
             Ok(Some(identity)) => {
                 serve::authenticated(request.extensions());
+                record.user(|| person(&identity));
                 return Ok(self.0.proxy.handle(self.caller(&identity), request).await);
             }
             Ok(None) => Status::unauthorized(),
-            Err(refusal) => refusal.to_status(),
+            Err(refusal) => {
+                record.refuse(&refusal);
+                refusal.to_status()
+            }
         };
         Ok(respond::status(&refused).map(outbound))
     }
 
     /// Requests that this server answers itself.
-    async fn own(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn own(&self, request: Request<Incoming>, record: &DoorRecord) -> Response<Body> {
         let path = request.uri().path();
         match path {
             "/ping" => return respond::text(StatusCode::OK, "pong"),
-            connect if CONNECT.contains(&connect) => return self.connect(request).await,
+            connect if CONNECT.contains(&connect) => return self.connect(request, record).await,
             _ => {}
         }
         if let Some(answer) = ui::answer(request.method(), path, request.headers()) {
@@ -131,18 +147,23 @@ impl Router {
         } else {
             self.0.authentication.identify(&request).await
         };
+        let identified = identified.inspect_err(|refusal| record.refuse(refusal));
         let identity = match identified {
             Ok(identity) => identity,
             Err(refusal) if is_view(path) || route.is_some() => return refused_view(&refusal),
             Err(refusal) => return respond::status(&refusal.to_status()),
         };
-        if identity.is_some() {
+        if let Some(identity) = &identity {
             serve::authenticated(request.extensions());
+            record.user(|| person(identity));
         }
         let _open = match self.begin_anonymous(&request, identity.as_ref(), route) {
             Ok(open) => open,
             Err(status) => return view_error(&status),
         };
+        if path.eq_ignore_ascii_case(audit_view::PATH) {
+            return self.audit_events(request, identity.as_ref(), record).await;
+        }
         if let Some(route) = route {
             return self.feature(route, request, identity.as_ref()).await;
         }
@@ -152,13 +173,13 @@ impl Router {
             return self.feed(request, identity).await;
         }
         if is_view(path) {
-            return self.view(request, identity.as_ref()).await;
+            return self.view(request, identity.as_ref(), record).await;
         }
         if let Some(rest) = path.strip_prefix(CLUSTERS) {
             let rest = rest.strip_prefix(LOCAL).unwrap_or(rest).to_owned();
-            return self.local(request, identity, &rest).await;
+            return self.local(request, identity, &rest, record).await;
         }
-        self.management(request, identity.as_ref()).await
+        self.management(request, identity.as_ref(), record).await
     }
 
     /// Counts a request without credentials that this server answers itself; the management API counts its own.
@@ -175,9 +196,13 @@ impl Router {
         self.0.anonymous.begin(sender).map(Some)
     }
 
-    async fn connect(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn connect(&self, request: Request<Incoming>, record: &DoorRecord) -> Response<Body> {
         let peer = request.extensions().get::<PeerAddress>().map(|peer| peer.0);
-        self.0.acceptor.handle(request, peer).await.map(|body| body.boxed_unsync())
+        self.0
+            .acceptor
+            .handle(request, peer, record.observer())
+            .await
+            .map(|body| body.boxed_unsync())
     }
 
     /// The management API: as the person, or with credentials of its own (service accounts).
@@ -185,10 +210,11 @@ impl Router {
         &self,
         mut request: Request<Incoming>,
         identity: Option<&Authenticated>,
+        record: &DoorRecord,
     ) -> Response<Body> {
         if let Some(identity) = identity {
             if is_bound_elsewhere(identity, LOCAL) {
-                return respond::status(&wrong_cluster(identity));
+                return respond::status(&wrong_cluster(identity, record));
             }
             self.act_as(&mut request, identity);
             apiserver::authentication::strip_credentials(request.headers_mut());
@@ -199,29 +225,42 @@ impl Router {
     /// Makes the request one of the person as the management API knows them, role groups included, until their token or
     /// one of their roles ends.
     fn act_as<B>(&self, request: &mut Request<B>, identity: &Authenticated) {
-        let person = Membership { user: &identity.user_id, groups: &identity.groups };
-        let (roles, roles_lost) = self.0.revocations.of_roles(RoleScope::Management, person);
+        let membership = Membership { user: &identity.user_id, groups: &identity.groups };
+        let (roles, roles_lost) = self.0.revocations.of_roles(RoleScope::Management, membership);
         let token_ended = self.0.revocations.of_token(&identity.token_id, &identity.user_id);
-        let mut groups = identity.groups.clone();
-        groups.extend(GROUPS_OF_ALL.map(str::to_owned));
-        groups.extend(roles);
-        let user = UserInfo {
-            name: identity.user_id.clone(),
-            uid: String::new(),
-            groups,
-            extra: identity_extra(identity),
-        };
+        let mut user = person(identity);
+        user.groups.extend(roles);
         request.extensions_mut().insert(user);
         request.extensions_mut().insert(Revocation::new([token_ended, roles_lost]));
+    }
+
+    async fn audit_events(
+        &self,
+        request: Request<Incoming>,
+        identity: Option<&Authenticated>,
+        record: &DoorRecord,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let _ = bodies::refuse(body).await;
+        let Some(identity) = identity else { return refused_view(&Refusal::nothing()) };
+        record.event(AuditEvent::AuditRead);
+        let membership = Membership { user: &identity.user_id, groups: &identity.groups };
+        let mut user = person(identity);
+        user.groups.extend(self.0.access.management_groups(membership));
+        match self.0.audit_view.page(&parts, user, identity.cluster.as_deref()).await {
+            Ok(page) => respond::json_bytes(StatusCode::OK, page.to_string()),
+            Err(status) => view_error(&status),
+        }
     }
 
     async fn view(
         &self,
         request: Request<Incoming>,
         identity: Option<&Authenticated>,
+        record: &DoorRecord,
     ) -> Response<Body> {
         let client = match identity {
-            Some(identity) => self.client_of(identity.clone()),
+            Some(identity) => self.client_of(identity.clone(), record.origin()),
             None => InProcess(self.0.api.clone()).client(UserInfo::anonymous()),
         };
         let mut caller = identity.map_or_else(rest_view::Caller::anonymous, viewer);
@@ -236,7 +275,9 @@ impl Router {
         match body {
             Ok(body) => {
                 let request = Request::from_parts(parts, body);
-                self.0.view.handle(request, &caller, &client).await.map(respond::full)
+                let response = self.0.view.handle(request, &caller, &client).await;
+                record.note(caller.audit.noted());
+                response.map(respond::full)
             }
             Err(status) => view_error(&status),
         }
@@ -246,7 +287,8 @@ impl Router {
     async fn feed(&self, request: Request<Incoming>, identity: &Authenticated) -> Response<Body> {
         let subscriber = Subscriber {
             caller: viewer(identity),
-            client: self.client_of(identity.clone()),
+            // What changed is read again and again: that the feed was opened is the event.
+            client: self.client_of(identity.clone(), Origin::silent()),
             rights: self.rights_of(identity.clone()),
             ended: self.0.revocations.of_token(&identity.token_id, &identity.user_id),
         };
@@ -255,12 +297,12 @@ impl Router {
     }
 
     /// Acts as the person, with the roles they have at the time of each request: in the management API,
-    /// and below [`CLUSTERS`] in clusters, through the proxy.
-    fn client_of(&self, identity: Authenticated) -> kube::Client {
-        let (router, identity) = (self.clone(), Arc::new(identity));
+    /// and below [`CLUSTERS`] in clusters, through the proxy. `origin`: where they come from.
+    fn client_of(&self, identity: Authenticated, origin: Origin) -> kube::Client {
+        let (router, from) = (self.clone(), Arc::new((identity, origin)));
         let service = move |request: Request<kube::client::Body>| {
-            let (router, identity) = (router.clone(), identity.clone());
-            async move { Ok::<_, Infallible>(router.as_person(&identity, request).await) }
+            let (router, from) = (router.clone(), from.clone());
+            async move { Ok::<_, Infallible>(router.as_person(&from.0, &from.1, request).await) }
         };
         kube::Client::new(tower::service_fn(service), "default")
     }
@@ -269,16 +311,23 @@ impl Router {
     async fn as_person(
         &self,
         identity: &Authenticated,
+        origin: &Origin,
         mut request: Request<kube::client::Body>,
     ) -> Response<Outbound> {
         let below = request.uri().path().strip_prefix(CLUSTERS).map(str::to_owned);
         if let Some(below) = below {
             let cluster = below.split('/').next().unwrap_or_default();
+            let record = self.0.door.begin(origin.clone(), &request);
+            record.user(|| person(identity));
             if is_bound_elsewhere(identity, cluster) {
-                return respond::status(&wrong_cluster(identity)).map(outbound);
+                let refused = respond::status(&wrong_cluster(identity, &record)).map(outbound);
+                return record.respond(refused);
             }
             if cluster != LOCAL {
-                return self.0.proxy.read(self.caller(identity), request).await;
+                record.cluster(cluster);
+                let _abandoned = record.abandoned();
+                let read = self.0.proxy.read(self.caller(identity), request).await;
+                return record.respond(read);
             }
             let (mut parts, body) = request.into_parts();
             if let Err(status) = rebase(&mut parts, &below[LOCAL.len()..]) {
@@ -290,6 +339,7 @@ impl Router {
             }
         }
         self.act_as(&mut request, identity);
+        request.extensions_mut().insert(origin.clone());
         self.0.api.handle(request).await.map(outbound)
     }
 
@@ -318,7 +368,7 @@ impl Router {
     ) -> Response<Body> {
         if identity.is_none() && !route.public {
             let _ = bodies::refuse(request.into_body()).await;
-            return refused_view(&Refusal::Unauthenticated);
+            return refused_view(&Refusal::nothing());
         }
         let caller = identity.map(|identity| feature_kit::route::Caller {
             user_id: identity.user_id.clone(),
@@ -345,6 +395,7 @@ impl Router {
         request: Request<Incoming>,
         identity: Option<Authenticated>,
         rest: &str,
+        record: &DoorRecord,
     ) -> Response<Body> {
         let Some(identity) = identity else { return respond::status(&Status::unauthorized()) };
         let (mut parts, body) = request.into_parts();
@@ -352,7 +403,10 @@ impl Router {
             Ok(()) if !self.may_enter_local(&identity, &parts.method, parts.uri.path()) => {
                 respond::status(&no_role(LOCAL))
             }
-            Ok(()) => self.management(Request::from_parts(parts, body), Some(&identity)).await,
+            Ok(()) => {
+                let request = Request::from_parts(parts, body);
+                self.management(request, Some(&identity), record).await
+            }
             Err(status) => respond::status(&status),
         }
     }
@@ -372,16 +426,23 @@ impl Router {
 
     /// The person as downstream clusters know them, role groups not yet included.
     fn caller(&self, identity: &Authenticated) -> Caller {
-        let mut groups = identity.groups.clone();
-        groups.extend(GROUPS_OF_ALL.map(str::to_owned));
+        let UserInfo { name: user, uid, groups, extra } = person(identity);
         Caller {
-            user: identity.user_id.clone(),
-            uid: String::new(),
+            user,
+            uid,
             groups,
-            extra: identity_extra(identity),
+            extra,
             revoked: self.0.revocations.of_token(&identity.token_id, &identity.user_id),
         }
     }
+}
+
+/// The person as Kubernetes knows them, role groups not yet included.
+fn person(identity: &Authenticated) -> UserInfo {
+    let mut groups = identity.groups.clone();
+    groups.extend(GROUPS_OF_ALL.map(str::to_owned));
+    let name = identity.user_id.clone();
+    UserInfo { name, uid: String::new(), groups, extra: identity_extra(identity) }
 }
 
 /// The person as the REST view knows them.
@@ -393,7 +454,7 @@ fn viewer(identity: &Authenticated) -> rest_view::Caller {
         groups: identity.groups.clone(),
         token_cluster: identity.cluster.clone(),
         csrf: identity.csrf().cloned(),
-        address: None,
+        ..rest_view::Caller::default()
     }
 }
 
@@ -416,13 +477,12 @@ fn is_bound_elsewhere(identity: &Identity, cluster: &str) -> bool {
     identity.cluster.as_deref().is_some_and(|only| only != cluster)
 }
 
-fn wrong_cluster(identity: &Identity) -> Status {
+fn wrong_cluster(identity: &Authenticated, record: &DoorRecord) -> Status {
     let cluster = identity.cluster.as_deref().unwrap_or_default();
-    Status::new(
-        401,
-        "Unauthorized",
-        format!("this token is good for cluster \"{cluster}\" only; use another one here"),
-    )
+    let text = format!("this token is good for cluster \"{cluster}\" only; use another one here");
+    record.user(|| person(identity));
+    record.refuse_here(&text);
+    Status::new(401, "Unauthorized", text)
 }
 
 fn identity_extra(identity: &Identity) -> std::collections::BTreeMap<String, Vec<String>> {
@@ -444,12 +504,12 @@ fn is_discovery(path: &str) -> bool {
     }
 }
 
-fn is_view(path: &str) -> bool {
+pub(crate) fn is_view(path: &str) -> bool {
     matches!(path.split('/').nth(1), Some("v1" | "v3")) || is_public_view(path)
 }
 
 /// Where logins begin.
-fn is_public_view(path: &str) -> bool {
+pub(crate) fn is_public_view(path: &str) -> bool {
     path.split('/').nth(1) == Some("v3-public")
 }
 
@@ -475,7 +535,7 @@ fn view_error(status: &Status) -> Response<Body> {
 fn refused_view(refusal: &Refusal) -> Response<Body> {
     let mut status = refusal.to_status();
     match refusal {
-        Refusal::Unauthenticated => {
+        Refusal::Unauthenticated { .. } => {
             status.message =
                 "must authenticate: log in and send the token with the request".to_owned();
         }

@@ -28,9 +28,11 @@ use tokio_util::sync::CancellationToken;
 use tunnel::Sessions;
 
 use crate::admission;
+use crate::audit_view::AuditView;
 use crate::authentication::Authentication;
 use crate::bodies::Anonymous;
 use crate::clients::InProcess;
+use crate::door::Door;
 use crate::features::{Told, features};
 use crate::files::{DataFolder, Keys};
 use crate::journal::Caches;
@@ -137,6 +139,7 @@ impl Server {
         });
         let Plane { features, context, revocations, .. } = plane;
         tasks.spawn(revocations.watch(stop.clone()));
+        tasks.spawn(crate::door::summarize(running.server.audit().cloned(), stop.clone()));
         tasks.spawn(crate::encryption::rewrite(encrypted, stop.clone()));
         tasks.spawn(async move { feature_kit::runtime::run(&features, context).await });
         folder.announce(&url)?;
@@ -166,6 +169,7 @@ async fn management_api(
     settings: &ServerSettings,
 ) -> anyhow::Result<Running> {
     let audit = settings.audit.resolve().map_err(anyhow::Error::msg)?;
+    crate::files::prepare_audit(&settings.data_dir, settings.audit.audit_log_path.as_deref())?;
     let running = Assembly {
         version_suffix: "+drover".to_owned(),
         root_ca_pem: keys.authority.certificate_pem().to_owned(),
@@ -264,6 +268,8 @@ impl Plane {
             proxies,
             security_headers: SecurityHeaders::new(certificate, ca_pem),
             anonymous: Anonymous::default(),
+            door: Door::new(api.audit().cloned()),
+            audit_view: AuditView::new(api),
         })
     }
 }

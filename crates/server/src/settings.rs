@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use api_meta::image::ImageReference;
 use apiserver::audit::AuditFlags;
+use apiserver::audit::policy::Policy;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -67,16 +68,16 @@ pub struct ServerArgs {
     /// Image of the agents
     #[arg(long, env = "DROVER_AGENT_IMAGE", value_name = "REF")]
     pub agent_image: Option<String>,
-    /// Audit log; without it nothing is recorded
+    /// Audit log; `none` records nothing [default: audit/audit.log in the data folder]
     #[arg(long, env = "DROVER_AUDIT_LOG_PATH", value_name = "FILE")]
-    pub audit_log_path: Option<PathBuf>,
-    /// What the audit log records [default: metadata of everything but health checks]
+    pub audit_log_path: Option<String>,
+    /// What the audit log records [default: metadata of all but health checks and routine of controllers]
     #[arg(long, env = "DROVER_AUDIT_POLICY_FILE", value_name = "FILE")]
     pub audit_policy_file: Option<PathBuf>,
     /// Size at which a new audit log is begun [default: 100]
     #[arg(long, env = "DROVER_AUDIT_LOG_MAXSIZE", value_name = "MEGABYTES")]
     pub audit_log_maxsize: Option<u32>,
-    /// Earlier audit logs that are kept; 0 is all [default: 10]
+    /// Earlier audit logs that are kept; 0 is all [default: 9]
     #[arg(long, env = "DROVER_AUDIT_LOG_MAXBACKUP", value_name = "N")]
     pub audit_log_maxbackup: Option<u32>,
     /// Age at which earlier audit logs go; 0 is never [default: 30]
@@ -125,12 +126,36 @@ fn in_seconds<S: serde::Serializer>(value: &Duration, serializer: S) -> Result<S
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct AuditSettings {
+    /// Absent: nothing is recorded.
     pub audit_log_path: Option<PathBuf>,
     pub audit_policy_file: Option<PathBuf>,
     pub audit_log_maxsize: Option<u32>,
     pub audit_log_maxbackup: Option<u32>,
     pub audit_log_maxage: Option<u32>,
 }
+
+/// What is recorded without a policy: metadata of what people, agents and service accounts do, and of what controllers
+/// change, without what is so often that it would push out the rest: their reads, reports of status, leases and events.
+const POLICY: &str = "
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- {level: None, nonResourceURLs: ['/healthz*', '/livez*', '/readyz*', '/metrics']}
+- {level: None, userGroups: ['drover:controllers'], verbs: [get, list, watch]}
+- {level: None, users: ['system:drover:server'], verbs: [get, list, watch]}
+- level: None
+  userGroups: ['drover:controllers']
+  resources:
+  - {group: management.cattle.io, resources: ['*/status']}
+  - {group: project.cattle.io, resources: ['*/status']}
+  - {group: coordination.k8s.io, resources: [leases]}
+  - {group: '', resources: [events]}
+  - {group: events.k8s.io, resources: [events]}
+- {level: Metadata}
+";
+/// Value of `audit-log-path` with which nothing is recorded; nothing at all means the same.
+const NO_AUDIT_LOG: &str = "none";
 
 /// Kinds of ours whose objects hold what opens doors.
 const SENSITIVE: [(&str, &str); 3] = [
@@ -158,6 +183,9 @@ impl AuditSettings {
             // In what is sent credentials are still there.
             let plurals = api_management::credentials::plurals();
             settings.sensitive.extend(plurals.map(|plural| (api_management::GROUP, plural)));
+            if self.audit_policy_file.is_none() {
+                settings.policy = Policy::parse(POLICY)?;
+            }
         }
         Ok(settings)
     }
@@ -202,11 +230,16 @@ impl ServerArgs {
     }
 
     fn audit(&self, file: &Self) -> AuditSettings {
-        let path =
-            |own: &Option<PathBuf>, file: &Option<PathBuf>| own.as_ref().or(file.as_ref()).cloned();
+        let data_dir = self.data_dir.as_deref().or(file.data_dir.as_deref());
+        let policy_file = self.audit_policy_file.as_ref().or(file.audit_policy_file.as_ref());
+        let log_path = self.audit_log_path.as_ref().or(file.audit_log_path.as_ref());
         AuditSettings {
-            audit_log_path: path(&self.audit_log_path, &file.audit_log_path),
-            audit_policy_file: path(&self.audit_policy_file, &file.audit_policy_file),
+            audit_log_path: match log_path.map(String::as_str) {
+                None => Some(crate::files::audit_log(data_dir.unwrap_or(Path::new(DATA_DIR)))),
+                Some("" | NO_AUDIT_LOG) => None,
+                Some(path) => Some(path.into()),
+            },
+            audit_policy_file: policy_file.cloned(),
             audit_log_maxsize: self.audit_log_maxsize.or(file.audit_log_maxsize),
             audit_log_maxbackup: self.audit_log_maxbackup.or(file.audit_log_maxbackup),
             audit_log_maxage: self.audit_log_maxage.or(file.audit_log_maxage),

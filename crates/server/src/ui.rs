@@ -17,7 +17,7 @@ use rust_embed::{Embed, EmbeddedFile};
 use crate::root_page;
 
 /// The first parts of the addresses in `ui/src/paths.ts`; the empty one is the start.
-const PAGES: [&str; 4] = ["", "c", "clusters", "login"];
+const PAGES: [&str; 5] = ["", "audit", "c", "clusters", "login"];
 /// Files below it carry a hash of their content in their name.
 const HASHED: &str = "assets/";
 const INDEX: &str = "index.html";

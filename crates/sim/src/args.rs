@@ -64,7 +64,7 @@ pub struct SimArgs {
     /// Size at which a new audit log is begun [default: 100]
     #[arg(long, env = "DROVER_SIM_AUDIT_LOG_MAXSIZE", value_name = "MEGABYTES")]
     pub audit_log_maxsize: Option<u32>,
-    /// Earlier audit logs that are kept; 0 is all [default: 10]
+    /// Earlier audit logs that are kept; 0 is all [default: 9]
     #[arg(long, env = "DROVER_SIM_AUDIT_LOG_MAXBACKUP", value_name = "N")]
     pub audit_log_maxbackup: Option<u32>,
     /// Age at which earlier audit logs go; 0 is never [default: 30]

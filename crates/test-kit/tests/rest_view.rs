@@ -68,13 +68,12 @@ impl Rest {
                 groups.extend(["system:authenticated".to_owned(), GROUP_PEOPLE.to_owned()]);
                 let client = self.world.api.client_as(&who.user_id, &groups);
                 let caller = Caller {
-                    csrf: None,
                     user_id: who.user_id,
                     token_id: Some(who.token_id),
                     token_cluster: who.cluster,
                     auth_provider: Some(who.auth_provider),
                     groups,
-                    address: None,
+                    ..Caller::default()
                 };
                 (caller, client)
             }

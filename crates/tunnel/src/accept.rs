@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
+use crate::ClusterId;
 use crate::admission::{Admission, ExpectedKey, Registrar, SessionInfo};
 use crate::handshake::{HandshakeError, challenge, conclude};
 use crate::hello::Hello;
@@ -21,6 +22,29 @@ use crate::limits::{HANDSHAKE_TIME_MAX, HANDSHAKES_MAX};
 use crate::refusal::Refusal;
 use crate::sessions::Sessions;
 use crate::wire::Wire;
+
+/// What came of one agent's attempt to connect.
+#[derive(Debug)]
+pub struct Attempt {
+    /// What the agent says of itself; absent when it sent no hello that can be read.
+    pub hello: Option<Hello>,
+    /// The cluster that its key or token is of, if there is one.
+    pub cluster: Option<ClusterId>,
+    /// Whether its key was registered now, or why it was not let in.
+    pub result: Result<Accepted, Refusal>,
+}
+
+/// How an agent was let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// Its key was registered before.
+    Known,
+    /// Its key was registered with its token.
+    Registered,
+}
+
+/// Called once with what came of an attempt. Not at all when the agent went away before that.
+pub type Observer = Box<dyn FnOnce(Attempt) + Send>;
 
 /// Answers requests on the tunnel's path. Cheap to clone.
 #[derive(Clone)]
@@ -31,6 +55,14 @@ struct Inner {
     sessions: Arc<Sessions>,
     ca_checksum: RwLock<String>,
     handshakes: Arc<Semaphore>,
+}
+
+/// An agent that is about to prove its key.
+struct Peer {
+    hello: Hello,
+    admission: Admission,
+    remote: Option<SocketAddr>,
+    observer: Observer,
 }
 
 impl Acceptor {
@@ -62,18 +94,22 @@ impl Acceptor {
         &self,
         mut request: Request<B>,
         remote: Option<SocketAddr>,
+        observer: Observer,
     ) -> Response<Full<Bytes>> {
-        let accept = match upgrade_key(&request) {
-            Ok(key) => derive_accept_key(key.as_bytes()),
-            Err(refusal) => return refusal.to_response(),
-        };
-        let (hello, admission, permit) = match self.judge(request.headers(), remote).await {
+        let good = match self.prepare(&request, remote).await {
             Ok(good) => good,
-            Err(refusal) => return refusal.to_response(),
+            Err((hello, refusal)) => {
+                let registrar = &self.0.registrar;
+                let cluster = hello.as_ref().and_then(|hello| registrar.claimed_cluster(hello));
+                let response = refusal.to_response();
+                observer(Attempt { hello, cluster, result: Err(refusal) });
+                return response;
+            }
         };
+        let (accept, hello, admission, permit) = good;
         let upgrade = hyper::upgrade::on(&mut request);
-        let this = self.clone();
-        tokio::spawn(async move { this.upgrade(upgrade, hello, admission, remote, permit).await });
+        let (this, peer) = (self.clone(), Peer { hello, admission, remote, observer });
+        tokio::spawn(async move { this.upgrade(upgrade, peer, permit).await });
         let accept = HeaderValue::from_str(&accept).expect("base64 is a header value");
         Response::builder()
             .status(StatusCode::SWITCHING_PROTOCOLS)
@@ -84,16 +120,30 @@ impl Acceptor {
             .expect("constant headers make a response")
     }
 
+    /// Everything before the upgrade. With a refusal comes the hello, if there is one that can be read.
+    async fn prepare<B>(
+        &self,
+        request: &Request<B>,
+        remote: Option<SocketAddr>,
+    ) -> Result<(String, Hello, Admission, OwnedSemaphorePermit), (Option<Hello>, Refusal)> {
+        let upgrade = upgrade_key(request);
+        let accept = upgrade.map(|key| derive_accept_key(key.as_bytes())).map_err(|r| (None, r))?;
+        let hello = Hello::from_headers(request.headers()).map_err(|refusal| (None, refusal))?;
+        match self.judge(&hello, remote).await {
+            Ok((admission, permit)) => Ok((accept, hello, admission, permit)),
+            Err(refusal) => Err((Some(hello), refusal)),
+        }
+    }
+
     async fn judge(
         &self,
-        headers: &HeaderMap,
+        hello: &Hello,
         remote: Option<SocketAddr>,
-    ) -> Result<(Hello, Admission, OwnedSemaphorePermit), Refusal> {
-        let hello = Hello::from_headers(headers)?;
+    ) -> Result<(Admission, OwnedSemaphorePermit), Refusal> {
         let permit = self.0.handshakes.clone().try_acquire_owned().map_err(|_| Refusal::busy())?;
-        match self.0.registrar.admit(&hello).await {
+        match self.0.registrar.admit(hello).await {
             Ok(admission) if admission.key.public_key().id() == hello.key => {
-                Ok((hello, admission, permit))
+                Ok((admission, permit))
             }
             Ok(_) => Err(Refusal::internal("the key on record is not the one asked for")),
             Err(refusal) => {
@@ -104,35 +154,39 @@ impl Acceptor {
         }
     }
 
-    async fn upgrade(
-        self,
-        upgrade: OnUpgrade,
-        hello: Hello,
-        admission: Admission,
-        remote: Option<SocketAddr>,
-        permit: OwnedSemaphorePermit,
-    ) {
+    async fn upgrade(self, upgrade: OnUpgrade, peer: Peer, permit: OwnedSemaphorePermit) {
         let upgraded = tokio::time::timeout(HANDSHAKE_TIME_MAX, upgrade).await;
         let Ok(Ok(upgraded)) = upgraded else {
-            tracing::debug!(?remote, "an agent asked for an upgrade and went away");
+            tracing::debug!(remote = ?peer.remote, "an agent asked for an upgrade and went away");
             return;
         };
-        self.accept(TokioIo::new(upgraded), hello, admission, remote, permit).await;
+        self.accept(TokioIo::new(upgraded), peer, permit).await;
     }
 
     /// Everything after the upgrade, over any byte stream, to the session's end.
     async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         io: S,
-        hello: Hello,
-        admission: Admission,
-        remote: Option<SocketAddr>,
+        peer: Peer,
         permit: OwnedSemaphorePermit,
     ) {
+        let Peer { hello, admission, remote, observer } = peer;
         let mut wire = Wire::server(io).await;
         let shaken = self.shake_hands(&mut wire, &hello, &admission);
         let shaken = tokio::time::timeout(HANDSHAKE_TIME_MAX, shaken).await;
         drop(permit);
+        let accepted = match &shaken {
+            Ok(Ok(_)) if matches!(admission.key, ExpectedKey::First(_)) => {
+                Some(Ok(Accepted::Registered))
+            }
+            Ok(Ok(_)) => Some(Ok(Accepted::Known)),
+            Ok(Err(HandshakeError::Refused(refusal))) => Some(Err(refusal.clone())),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        if let Some(result) = accepted {
+            let cluster = Some(admission.cluster.clone());
+            observer(Attempt { hello: Some(hello.clone()), cluster, result });
+        }
         let id = match shaken {
             Ok(Ok(id)) => id,
             Ok(Err(error)) => {

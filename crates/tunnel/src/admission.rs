@@ -118,6 +118,12 @@ pub trait Registrar: Send + Sync + 'static {
         admission: &'a Admission,
     ) -> BoxFuture<'a, Result<(), Refusal>>;
 
+    /// The cluster that the hello's token or key is of, for the records; proven is nothing.
+    fn claimed_cluster(&self, hello: &Hello) -> Option<ClusterId> {
+        let _ = hello;
+        None
+    }
+
     /// A session is up.
     fn connected(&self, session: &SessionInfo);
 

@@ -37,7 +37,7 @@ pub mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use accept::Acceptor;
+pub use accept::{Accepted, Acceptor, Attempt, Observer};
 pub use address::{Address, AddressError};
 pub use admission::{Admission, ExpectedKey, KeyRecord, Registrar, SessionInfo, TokenRecord};
 pub use agent_api::{ApiCredential, CredentialReport};

@@ -1,10 +1,11 @@
 /** What can be read and done, as options of the query cache. */
 
-import { type QueryClient, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, type QueryClient, queryOptions } from "@tanstack/react-query";
 import { request } from "./client.ts";
 import { ApiError } from "./errors.ts";
 import { feedOf, type ListKey } from "./feed.ts";
 import type {
+  AuditEvent,
   Cluster,
   Collection,
   Node,
@@ -32,7 +33,7 @@ async function pages<T>(path: string): Promise<T[]> {
   for (let page = 0; next && page < PAGES_MAX; page += 1) {
     const answer: Collection<T> = await request("GET", next);
     found.push(...answer.data);
-    next = answer.pagination?.next && samePath(answer.pagination.next);
+    next = answer.pagination?.next ? samePath(answer.pagination.next) : undefined;
   }
   return found;
 }
@@ -70,6 +71,21 @@ export function nodesQuery(clusterId: string) {
     queryKey: ["list", "node", clusterId] as const,
     queryFn: ({ client, queryKey }) =>
       list<Node>(client, queryKey, `/v3/nodes?clusterId=${encodeURIComponent(clusterId)}`),
+  });
+}
+
+/** Events of the audit log, page by page. `query`: filters of the API. */
+export function auditQuery(query: string) {
+  const first = `/v3/auditevents${query && "?"}${query}`;
+  return infiniteQueryOptions({
+    queryKey: ["audit", query] as const,
+    queryFn: ({ pageParam }) => request<Collection<AuditEvent>>("GET", pageParam),
+    initialPageParam: first,
+    getNextPageParam: ({ pagination }) => pagination?.next && samePath(pagination.next),
+    // Each reading is an event of the log itself: only when somebody wants it.
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    retry: false,
   });
 }
 

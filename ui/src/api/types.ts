@@ -27,7 +27,7 @@ export interface Resource {
 
 export interface Collection<T> {
   data: T[];
-  pagination?: { total?: number; next?: string };
+  pagination?: { total?: number; next?: string | null };
   /** What the caller may create has a link here. */
   links?: Record<string, string>;
   createTypes?: Record<string, string>;
@@ -90,6 +90,23 @@ export interface User extends Resource {
   username?: string;
   me?: boolean;
   mustChangePassword?: boolean;
+}
+
+/** An event of the audit log. Not a resource: it has no links, and never changes. */
+export interface AuditEvent {
+  id: string;
+  type: "auditEvent";
+  /** When it ended. */
+  created?: string | null;
+  /** What happened, such as `login-refused`. */
+  event: string;
+  clusterId?: string | null;
+  verb?: string;
+  requestURI?: string;
+  user?: { username?: string; extra?: Record<string, string[]> };
+  sourceIPs?: string[];
+  responseStatus?: { code?: number };
+  annotations?: Record<string, string>;
 }
 
 export interface Setting extends Resource {

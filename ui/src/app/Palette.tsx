@@ -5,6 +5,7 @@ import {
   IconActivityHeartbeat,
   IconDeviceDesktop,
   IconHexagons,
+  IconHistory,
   IconHome,
   IconKeyboard,
   IconMoon,
@@ -150,6 +151,7 @@ function useEntries(place: Place, onHelp: () => void): Entry[] {
       }),
     ),
     to("All clusters", IconHexagons, () => void navigate(paths.clusters())),
+    to("Audit log", IconHistory, () => void navigate(paths.audit())),
     ...(cluster
       ? [
           to(`Overview of ${cluster}`, IconHome, () => void navigate(paths.cluster(cluster))),
@@ -158,6 +160,11 @@ function useEntries(place: Place, onHelp: () => void): Entry[] {
             `Conditions of ${cluster}`,
             IconActivityHeartbeat,
             () => void navigate(paths.conditions(cluster)),
+          ),
+          to(
+            `Audit log of ${cluster}`,
+            IconHistory,
+            () => void navigate(paths.clusterAudit(cluster)),
           ),
         ]
       : []),

@@ -65,8 +65,13 @@ function Switcher({ place, cluster, clusters }: SwitcherProps) {
   const choose = (name: string) => {
     combobox.closeDropdown();
     // Another cluster, the same page.
-    const to = { overview: paths.cluster, nodes: paths.nodes, conditions: paths.conditions };
-    void navigate(to[place.view](name));
+    const to = {
+      overview: paths.cluster(name),
+      nodes: paths.nodes(name),
+      conditions: paths.conditions(name),
+      audit: paths.clusterAudit(name),
+    };
+    void navigate(to[place.view]);
   };
   return (
     <Combobox

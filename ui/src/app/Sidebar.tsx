@@ -4,6 +4,7 @@ import {
   type Icon,
   IconActivityHeartbeat,
   IconHexagons,
+  IconHistory,
   IconHome,
   IconServer,
 } from "@tabler/icons-react";
@@ -30,6 +31,7 @@ export function Sidebar({ place }: { place: Place }) {
   ) : (
     <nav className={styles.side} aria-label="Fleet">
       <Entry icon={IconHexagons} text="Clusters" number={clusters.length} to={paths.clusters()} />
+      <Entry icon={IconHistory} text="Audit log" to={paths.audit()} />
       <Pinned />
     </nav>
   );
@@ -55,6 +57,7 @@ function ClusterSide({ reference }: { reference: string }) {
         note={open ? "do not hold" : undefined}
         to={paths.conditions(reference)}
       />
+      <Entry icon={IconHistory} text="Audit log" to={paths.clusterAudit(reference)} />
       <Pinned />
     </nav>
   );

@@ -2,7 +2,9 @@
 
 import { useLocation, useParams } from "@tanstack/react-router";
 
-export type ClusterView = "overview" | "nodes" | "conditions";
+export type ClusterView = "overview" | "nodes" | "conditions" | "audit";
+
+const VIEWS: readonly ClusterView[] = ["nodes", "conditions", "audit"];
 
 export interface Place {
   path: string;
@@ -15,6 +17,6 @@ export function usePlace(): Place {
   const path = useLocation({ select: (location) => location.pathname });
   const { cluster } = useParams({ strict: false });
   const end = path.split("/").at(-1);
-  const view = cluster && (end === "nodes" || end === "conditions") ? end : "overview";
+  const view = (cluster && VIEWS.find((one) => one === end)) || "overview";
   return { path, cluster, view };
 }

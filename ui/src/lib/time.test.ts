@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ago, length, point } from "./time.ts";
+import { ago, length, moment, point } from "./time.ts";
 
 const now = new Date("2026-11-21T12:00:00Z");
 const before = (seconds: number) => new Date(now.getTime() - seconds * 1000);
@@ -15,6 +15,12 @@ test("what happened a moment ago, or by another clock in the future, is just now
   expect(ago(before(3), now)).toBe("just now");
   expect(ago(before(-30), now)).toBe("just now");
   expect(ago(before(360), now)).toBe("6 min ago");
+});
+
+test("a moment has its day unless that is today", () => {
+  const now = new Date(2026, 2, 14, 12);
+  expect(moment(new Date(2026, 2, 14, 8, 45, 2), now)).toBe("08:45:02");
+  expect(moment(new Date(2026, 2, 13, 23, 59, 59), now)).toBe("13 Mar, 23:59:59");
 });
 
 test("a text that is no time is no point", () => {

@@ -25,6 +25,12 @@ export function clock(at: Date): string {
   return at.toLocaleTimeString("en-GB");
 }
 
+/** The time of day, with the day unless it is that of `now`: `08:45:02`, `14 Mar, 08:45:02`. */
+export function moment(at: Date, now: Date): string {
+  if (at.toDateString() === now.toDateString()) return clock(at);
+  return `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${clock(at)}`;
+}
+
 /** The day, `14 March 2026`. */
 export function day(at: Date): string {
   return at.toLocaleDateString("en-GB", { day: "numeric", month: "long", year: "numeric" });

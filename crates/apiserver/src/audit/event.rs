@@ -122,7 +122,12 @@ impl ObjectRef {
 
 /// Now, to the microsecond.
 pub fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+    time(jiff::Timestamp::now())
+}
+
+/// A time, to the microsecond.
+pub fn time(at: jiff::Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
 impl Event {

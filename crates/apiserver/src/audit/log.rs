@@ -1,4 +1,4 @@
-//! The file that events go to: JSON lines, written by a thread of its own, rotated by size.
+//! The file that events go to: JSON lines, written by a thread of its own, rotated by size and age.
 //!
 //! A request never waits for the disk. What the writer does not keep up with waits in memory, up to
 //! [`QUEUED_BYTES_MAX`]; what comes above that, and what cannot be written because the disk is full
@@ -10,9 +10,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use prometheus::IntCounterVec;
@@ -23,6 +23,10 @@ pub const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
 const QUEUED_MAX: usize = 65_536;
 /// Bytes that are written at once.
 const BATCH_BYTES: usize = 1024 * 1024;
+/// Longest time between two checks of the files' ages.
+const AGE_CHECK_EVERY: Duration = Duration::from_secs(60 * 60);
+/// Age at which a file is closed when earlier ones are limited by age alone.
+const FILE_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Pause between two complaints in the server's log.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
 /// The names of earlier files tell time as exactly as this.
@@ -36,8 +40,21 @@ pub struct LogSettings {
     pub size_max: u64,
     /// Older files that are kept; 0 is all.
     pub backups_max: usize,
-    /// Age at which older files go; zero is never.
+    /// Age at which older files go; zero is never. No event gets older than this and the time that one file is
+    /// written for, which is this by the number of files, or a day.
     pub age_max: Duration,
+}
+
+impl LogSettings {
+    /// Age at which a new file is begun.
+    fn file_age_max(&self) -> Option<Duration> {
+        let files = u32::try_from(self.backups_max).unwrap_or(u32::MAX).saturating_add(1);
+        match (self.age_max, self.backups_max) {
+            (Duration::ZERO, _) => None,
+            (age, 0) => Some(age.min(FILE_AGE)),
+            (age, _) => Some(age / files),
+        }
+    }
 }
 
 /// See the module.
@@ -106,6 +123,10 @@ struct Writer {
     file: File,
     /// Bytes in the file, all of them whole lines.
     size: u64,
+    /// Not later than its first line.
+    begun_at: SystemTime,
+    /// When ages were checked last.
+    checked_at: SystemTime,
     /// By which the newest earlier file is named.
     rotated_at: jiff::Timestamp,
     complained: Option<Instant>,
@@ -114,13 +135,30 @@ struct Writer {
 impl Writer {
     fn open(settings: LogSettings) -> io::Result<Self> {
         let (file, size) = open(&settings.path)?;
+        let begun_at = begun_at(&file, size)?;
         let rotated_at = jiff::Timestamp::UNIX_EPOCH;
-        Ok(Self { settings, file, size, rotated_at, complained: None })
+        Ok(Self {
+            settings,
+            file,
+            size,
+            begun_at,
+            checked_at: UNIX_EPOCH,
+            rotated_at,
+            complained: None,
+        })
     }
 
     fn run(&mut self, lines: &Receiver<Vec<u8>>, queued: &AtomicUsize, lost: &IntCounterVec) {
-        while let Ok(first) = lines.recv() {
-            let (mut batch, mut count) = (first, 1);
+        loop {
+            let first = lines.recv_timeout(AGE_CHECK_EVERY);
+            if let Err(error) = self.check_age(SystemTime::now()) {
+                self.complain(&error);
+            }
+            let (mut batch, mut count) = match first {
+                Ok(first) => (first, 1),
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
             while batch.len() < BATCH_BYTES
                 && let Ok(line) = lines.try_recv()
             {
@@ -129,18 +167,35 @@ impl Writer {
             }
             if let Err(error) = self.append(&batch) {
                 lost.with_label_values(&["log"]).inc_by(count);
-                if complains(&mut self.complained) {
-                    let path = self.settings.path.display();
-                    tracing::error!(%error, %path, "cannot write the audit log, events are lost");
-                }
+                self.complain(&error);
             }
             queued.fetch_sub(batch.len(), Ordering::AcqRel);
         }
     }
 
+    fn complain(&mut self, error: &io::Error) {
+        if complains(&mut self.complained) {
+            let path = self.settings.path.display();
+            tracing::error!(%error, %path, "cannot write the audit log, events are lost");
+        }
+    }
+
+    /// Begins a new file when this one is old, and removes old ones, at most once an hour.
+    fn check_age(&mut self, now: SystemTime) -> io::Result<()> {
+        if now.duration_since(self.checked_at).is_ok_and(|since| since < AGE_CHECK_EVERY) {
+            return Ok(());
+        }
+        self.checked_at = now;
+        let age = now.duration_since(self.begun_at).unwrap_or_default();
+        if self.size > 0 && self.settings.file_age_max().is_some_and(|max| age >= max) {
+            return self.rotate(now);
+        }
+        self.remove_outdated(now)
+    }
+
     fn append(&mut self, batch: &[u8]) -> io::Result<()> {
         if self.size > 0 && self.size + batch.len() as u64 > self.settings.size_max {
-            self.rotate()?;
+            self.rotate(SystemTime::now())?;
         }
         match self.file.write_all(batch) {
             Ok(()) => {
@@ -155,13 +210,18 @@ impl Writer {
         }
     }
 
-    fn rotate(&mut self) -> io::Result<()> {
+    fn rotate(&mut self, now: SystemTime) -> io::Result<()> {
         // Each is named a millisecond later than the one before, so that names sort by age.
-        let now = jiff::Timestamp::now().max(self.rotated_at + MILLISECOND);
-        self.rotated_at = now;
-        std::fs::rename(&self.settings.path, backup(&self.settings.path, now))?;
+        let named_at = jiff::Timestamp::now().max(self.rotated_at + MILLISECOND);
+        self.rotated_at = named_at;
+        std::fs::rename(&self.settings.path, backup(&self.settings.path, named_at))?;
         (self.file, self.size) = open(&self.settings.path)?;
-        for old in outdated(&self.settings, SystemTime::now())? {
+        self.begun_at = now;
+        self.remove_outdated(now)
+    }
+
+    fn remove_outdated(&self, now: SystemTime) -> io::Result<()> {
+        for old in outdated(&self.settings, now)? {
             std::fs::remove_file(old)?;
         }
         Ok(())
@@ -172,6 +232,15 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
     let size = file.metadata()?.len();
     Ok((file, size))
+}
+
+/// When the file was made, where its system knows that.
+fn begun_at(file: &File, size: u64) -> io::Result<SystemTime> {
+    if size == 0 {
+        return Ok(SystemTime::now());
+    }
+    let metadata = file.metadata()?;
+    metadata.created().or_else(|_| metadata.modified())
 }
 
 /// `audit-2026-01-02T03-04-05.678.log` beside `audit.log`.
@@ -189,21 +258,41 @@ fn parts(path: &Path) -> (String, String) {
     (path.file_stem().map(text).unwrap_or_default(), ending.unwrap_or_default())
 }
 
-/// Earlier files that go: those above the number, oldest first, and those above the age.
-fn outdated(settings: &LogSettings, now: SystemTime) -> io::Result<Vec<PathBuf>> {
-    let (stem, ending) = parts(&settings.path);
-    let folder = settings.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+/// An earlier file of a log.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Backup {
+    name: String,
+    pub path: PathBuf,
+    modified: SystemTime,
+}
+
+/// The earlier files of a log, oldest first.
+pub(super) fn backups(log: &Path) -> io::Result<Vec<Backup>> {
+    let (stem, ending) = parts(log);
+    let folder = log.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut backups = Vec::new();
     for entry in std::fs::read_dir(folder.unwrap_or(Path::new(".")))? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let time = name.strip_prefix(&format!("{stem}-")).and_then(|n| n.strip_suffix(&ending));
         if time.is_some_and(|time| time.starts_with(|c: char| c.is_ascii_digit())) {
-            backups.push((name, entry.path(), entry.metadata()?.modified()?));
+            let modified = match entry.metadata() {
+                Ok(metadata) => metadata.modified()?,
+                // Removed meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            backups.push(Backup { name, path: entry.path(), modified });
         }
     }
     // Their names sort by time.
     backups.sort();
+    Ok(backups)
+}
+
+/// Earlier files that go: those above the number, oldest first, and those above the age.
+fn outdated(settings: &LogSettings, now: SystemTime) -> io::Result<Vec<PathBuf>> {
+    let backups = backups(&settings.path)?;
     let extra = match settings.backups_max {
         0 => 0,
         max => backups.len().saturating_sub(max),
@@ -213,8 +302,8 @@ fn outdated(settings: &LogSettings, now: SystemTime) -> io::Result<Vec<PathBuf>>
         !settings.age_max.is_zero() && age > settings.age_max
     };
     let outdated = backups.into_iter().enumerate();
-    let outdated = outdated.filter(|(index, (_, _, time))| *index < extra || is_old(*time));
-    Ok(outdated.map(|(_, (_, path, _))| path).collect())
+    let outdated = outdated.filter(|(index, file)| *index < extra || is_old(file.modified));
+    Ok(outdated.map(|(_, file)| file.path).collect())
 }
 
 #[cfg(test)]
@@ -257,6 +346,27 @@ mod tests {
         assert_eq!(kept.first(), Some(&"{\"n\":0018}"));
         assert_eq!(kept.last(), Some(&"{\"n\":0044}"));
         assert_eq!(kept.len(), 27);
+    }
+
+    #[test]
+    fn events_of_a_quiet_server_grow_no_older_than_they_may() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let day = Duration::from_secs(24 * 60 * 60);
+        let settings = LogSettings { age_max: 30 * day, ..settings(path.clone(), u64::MAX) };
+        let mut writer = Writer::open(settings).unwrap();
+        let files = || std::fs::read_dir(folder.path()).unwrap().count();
+        writer.append(&line(1)).unwrap();
+        let begun = SystemTime::now();
+        writer.check_age(begun + 9 * day).unwrap();
+        assert_eq!(files(), 1);
+        writer.check_age(begun + 10 * day).unwrap();
+        assert_eq!(files(), 2, "a third of the age for each of three files");
+        writer.check_age(begun + 29 * day).unwrap();
+        assert_eq!(files(), 2);
+        writer.check_age(begun + 31 * day).unwrap();
+        assert_eq!(files(), 1);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
     }
 
     #[test]

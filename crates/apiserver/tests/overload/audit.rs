@@ -243,7 +243,7 @@ fn flags_that_cannot_be_meant_say_why() {
     let flags = AuditFlags { log_path: log_path.clone(), ..flags };
     assert!(flags.resolve().err().unwrap().contains("cannot be used"));
     let flags = AuditFlags { policy_file: Some(folder.path().join("no")), ..flags };
-    assert!(flags.resolve().err().unwrap().contains("cannot read the audit policy"));
+    assert!(flags.resolve().err().unwrap().contains("audit-policy-file: cannot read"));
     let flags = AuditFlags { log_path, ..AuditFlags::default() };
     let settings = flags.resolve().unwrap().unwrap();
     assert_eq!(settings.log.size_max, 100 * 1024 * 1024);

@@ -1,5 +1,6 @@
 //! Objects of any type, and what runs in clusters.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -57,6 +58,39 @@ pub struct WaitCommandArgs {
     pub timeout: Duration,
     #[command(flatten)]
     pub server: ServerArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct AuditArgs {
+    /// Only events of this cluster, by name or id; all that its owners may read
+    #[arg(long, add = completion::clusters())]
+    pub cluster: Option<String>,
+    /// Only of this user, by login name or id
+    #[arg(long)]
+    pub user: Option<String>,
+    /// Only of this kind, such as `login-refused`, `proxied`, or `api`
+    #[arg(long)]
+    pub event: Option<String>,
+    /// Only with this verb, such as `delete`
+    #[arg(long)]
+    pub verb: Option<String>,
+    /// Only with this status, such as `403` or `4xx`
+    #[arg(long)]
+    pub status: Option<String>,
+    /// Only from this IP address
+    #[arg(long)]
+    pub address: Option<IpAddr>,
+    /// Only newer than this, such as `1h`
+    #[arg(long, value_parser = duration, value_name = "TIME")]
+    pub since: Option<Duration>,
+    /// At most this many, the newest
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub limit: usize,
+    /// Print new events as they come; with `-o json`, one object per line
+    #[arg(long, short)]
+    pub follow: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -1,12 +1,16 @@
 //! Upgrades: `exec`, `attach`, `port-forward`, and WebSockets of services. After the switch they
 //! are bytes.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use api_meta::status::Status;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use tunnel::relay::relay;
+use parking_lot::Mutex;
+use tunnel::relay;
 
 use super::answer;
 use super::headers::filter_response;
@@ -21,6 +25,16 @@ const WEBSOCKET: &str = "websocket";
 const SPDY: &str = "SPDY/3.1";
 /// Bytes moved at a time, per direction.
 const RELAY_BUFFER_BYTES: usize = 32 * 1024;
+
+/// In the extensions of a response after which bytes are relayed. What it is given is dropped when they end.
+#[derive(Clone, Default)]
+pub struct Relay(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
+
+impl Relay {
+    pub fn hold(&self, until_end: impl Any + Send) {
+        *self.0.lock() = Some(Box::new(until_end));
+    }
+}
 
 /// An upgrade as the client asked for it.
 pub(super) struct Wanted {
@@ -101,7 +115,10 @@ impl Wanted {
             return answer::status(&Status::new(502, "BadGateway", text));
         }
         let downstream = hyper::upgrade::on(&mut response);
+        let relay = Relay::default();
+        let until_end = relay.clone();
         tokio::spawn(async move {
+            let _until_end = until_end;
             let relaying = async {
                 let (Ok(client), Ok(downstream)) = tokio::join!(client, downstream) else { return };
                 carry(client, downstream).await;
@@ -113,6 +130,7 @@ impl Wanted {
             drop(held);
         });
         let mut response = Response::new(empty());
+        response.extensions_mut().insert(relay);
         if self.is_extended_connect {
             headers.remove(header::SEC_WEBSOCKET_ACCEPT);
         } else {
@@ -127,7 +145,7 @@ impl Wanted {
 
 async fn carry(client: Upgraded, downstream: Upgraded) {
     let (client, downstream) = (TokioIo::new(client), TokioIo::new(downstream));
-    let relayed = relay(client, downstream, RELAY_BUFFER_BYTES).await;
+    let relayed = relay::relay(client, downstream, RELAY_BUFFER_BYTES).await;
     if let Err(error) = relayed {
         tracing::debug!(%error, "an upgraded stream broke");
     }

@@ -11,11 +11,12 @@ use e2e::measure::{Row, apiserver, fleet, flood, lists, proxy, start, subscriber
 
 type Measure = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Measure); 11] = [
+const PARTS: [(&str, Measure); 12] = [
     ("start", start::times),
     ("idle", start::idle_memory),
     ("sim", fleet::single_import),
     ("proxy", proxy::measure),
+    ("audit", proxy::measure_audit),
     ("bulk", proxy::measure_bulk),
     ("fleet", fleet::measure),
     ("flood", flood::of_strangers),

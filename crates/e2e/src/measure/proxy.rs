@@ -10,10 +10,13 @@ use testbed::RealCluster;
 use super::{Row, Samples, Target, processor_time, settled_memory};
 use crate::http::{Connection, runtime};
 use crate::journey::{self, Imported, Target as Downstream};
-use crate::{Cli, Client, Kubeconfig, Protocol, Server};
+use crate::server::Options;
+use crate::{Cli, Client, Kubeconfig, Protocol, Server, Sim};
 
 const SMALL_REQUESTS: usize = 3000;
 const SMALL_WARM_UP: usize = 200;
+const AUDIT_ROUNDS: u32 = 10;
+const AUDIT_REQUESTS: u32 = 2000;
 const ADDED_P99_MAX_MILLIS: f64 = 2.0;
 const BULK_OBJECTS: usize = 48;
 const BULK_OBJECT_BYTES: usize = 900_000;
@@ -64,6 +67,74 @@ pub fn measure() -> Result<Vec<Row>> {
         rows.extend(latency(&direct, &through, protocol)?);
     }
     Ok(rows)
+}
+
+/// The cost of the audit log for a request through the proxy: the same requests, in turns, to a server that records and
+/// to one that does not.
+///
+/// # Errors
+/// A part does not start, or a request fails.
+pub fn measure_audit() -> Result<Vec<Row>> {
+    let world = |log: &[&str]| -> Result<_> {
+        let sim = Sim::start(&["--nodes", "1"])?;
+        let flags = log.iter().map(|flag| (*flag).to_owned()).collect();
+        let server = Server::start_with(Options { flags, ..Options::default() })?;
+        let cli = Cli::admin(&server)?;
+        let kubeconfig = sim.kubeconfig();
+        let kubeconfig = kubeconfig.to_str().context("the path is no text")?;
+        cli.succeed(&["cluster", "import", "simulated", "--kubeconfig", kubeconfig])?;
+        let client = Client::of(&Kubeconfig::read(&cli.kubeconfig_file("simulated")?)?)?;
+        Ok((client, server, sim))
+    };
+    let (on, off) = (world(&[])?, world(&["--audit-log-path", "none"])?);
+    let log = on.1.data_dir().join("audit/audit.log");
+    let before = std::fs::metadata(&log)?.len();
+    let path = "/api/v1/namespaces/default";
+    let (mut with, mut without) = (Samples::default(), Samples::default());
+    let mut used = [0.0; 2];
+    runtime().block_on(async {
+        let mut one = on.0.connect().await?;
+        let mut other = off.0.connect().await?;
+        for _ in 0..SMALL_WARM_UP {
+            one.measure(path).await?;
+            other.measure(path).await?;
+        }
+        for _ in 0..AUDIT_ROUNDS {
+            let turns = [(&mut one, &on.1, &mut with), (&mut other, &off.1, &mut without)];
+            for ((connection, server, samples), used) in turns.into_iter().zip(&mut used) {
+                let process = server.process_id().unwrap_or_default();
+                let before = processor_time(process)?;
+                for _ in 0..AUDIT_REQUESTS {
+                    let since = Instant::now();
+                    connection.measure(path).await?;
+                    samples.push(since.elapsed());
+                }
+                *used += processor_time(process)? - before;
+            }
+        }
+        anyhow::Ok(())
+    })?;
+    let requests = f64::from(AUDIT_ROUNDS * AUDIT_REQUESTS);
+    #[expect(clippy::cast_precision_loss, reason = "a file of megabytes")]
+    let bytes = (std::fs::metadata(&log)?.len() - before) as f64 / requests;
+    let micros = used.map(|seconds| seconds * 1e6 / requests);
+    let (with, without) = (with.percentile(50), without.percentile(50));
+    let latency = (with - without) * 1e3;
+    Ok(vec![
+        Row::new(
+            "audit of a proxied GET, processor time",
+            micros[0] - micros[1],
+            "µs",
+            Target::Context,
+        )
+        .note(format!(
+            "server: with {:.0} µs, without {:.0} µs; {requests} GETs each, in turns",
+            micros[0], micros[1]
+        )),
+        Row::new("audit of a proxied GET, latency added, p50", latency, "µs", Target::Context)
+            .note(format!("with {with:.3} ms, without {without:.3} ms")),
+        Row::new("audit of a proxied GET, on disk", bytes, "bytes", Target::Context),
+    ])
 }
 
 /// Large lists both ways.

@@ -11,6 +11,7 @@ use api_management::setting::{
 };
 use api_management::token::KIND_KUBECONFIG;
 use api_management::{Token, User, ids, keys};
+use api_meta::audit::{self as names, AuditEvent};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use feature_kit::rbac::ours;
@@ -81,6 +82,8 @@ impl GenerateKubeconfig {
         let name = token.metadata.name.clone().unwrap_or_default();
         let tokens = Api::<Token>::all(self.client.clone());
         tokens.create(&PostParams::default(), &token).await?;
+        caller.audit.event(AuditEvent::TokenCreated);
+        caller.audit.annotate(names::TOKEN, &name);
         Ok(TokenKey { name, key })
     }
 }

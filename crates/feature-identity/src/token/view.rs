@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use api_management::Token;
 use api_management::token::KIND_API;
+use api_meta::audit::{self as names, AuditEvent};
 use controller::ReconcileError;
 use feature_kit::table;
 use feature_kit::view::resource_of;
@@ -193,6 +194,8 @@ impl Tokens {
             return Err(ApiError::invalid_field("MinLimitExceeded", "ttl", text));
         }
         let issued = self.directory.issue(request).await.map_err(failed)?;
+        caller.audit.event(AuditEvent::TokenCreated);
+        caller.audit.annotate(names::TOKEN, &issued.key.name);
         self.known(&issued.key.name, true).await;
         Ok(shown_once(&issued))
     }
@@ -215,6 +218,8 @@ impl Tokens {
             return Err(ApiError::new(400, "InvalidAction", text));
         }
         self.directory.revoke(name).await.map_err(failed)?;
+        caller.audit.event(AuditEvent::TokenDeleted);
+        caller.audit.annotate(names::TOKEN, name);
         self.known(name, false).await;
         Ok(())
     }
@@ -276,8 +281,11 @@ impl ActionHandler for Logout {
         request: ActionRequest<'a>,
     ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
         Box::pin(async move {
-            if let Some(token) = &request.context.caller.token_id {
+            let caller = request.context.caller;
+            if let Some(token) = &caller.token_id {
                 self.0.revoke(token).await.map_err(failed)?;
+                caller.audit.event(AuditEvent::Logout);
+                caller.audit.annotate(names::TOKEN, token);
             }
             let mut response = http::Response::new(bytes::Bytes::new());
             *response.status_mut() = StatusCode::OK;

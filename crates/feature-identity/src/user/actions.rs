@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use api_management::setting::FIRST_LOGIN;
 use api_management::{Setting, User};
+use api_meta::audit::{self as names, AuditEvent};
 use feature_kit::view::resource_of;
 use futures::future::BoxFuture;
 use identity::Secret;
 use rest_view::store::{call, may};
-use rest_view::{ActionAnswer, ActionHandler, ActionRequest, ApiError, Context, Key};
+use rest_view::{ActionAnswer, ActionHandler, ActionRequest, ApiError, Caller, Context, Key};
 use serde_json::{Map, Value};
 
 use crate::directory::Directory;
@@ -37,7 +38,11 @@ impl ActionHandler for SetPassword {
                 return Err(ApiError::permission_denied(text));
             }
             let new = secret(&request.input, "newPassword");
-            self.0.set_password(name, new).await.map_err(|error| refusal(&error))?;
+            let caller = request.context.caller;
+            caller.audit.annotate(names::SUBJECT, name);
+            let changed = self.0.set_password(name, new).await;
+            record(caller, &changed);
+            changed.map_err(|error| refusal(&error))?;
             end_first_login(request.context).await;
             // The administrator's own login goes on when it is their own password.
             let fields = self.0.end_logins(name, &request).await?;
@@ -59,6 +64,7 @@ impl ActionHandler for ChangePassword {
             let new = secret(&request.input, "newPassword");
             let user = &request.context.caller.user_id;
             let changed = self.0.change_password(user, current, new).await;
+            record(request.context.caller, &changed);
             changed.map_err(|error| refusal(&error))?;
             end_first_login(request.context).await;
             let fields = self.0.end_logins(user, &request).await?;
@@ -87,6 +93,17 @@ impl Directory {
             ("endedTokens".to_owned(), counts.ended.into()),
             ("remainingTokens".to_owned(), counts.remaining.into()),
         ]))
+    }
+}
+
+/// Says in the audit event what came of it.
+fn record(caller: &Caller, changed: &Result<(), SetPasswordError>) {
+    match changed {
+        Ok(()) => caller.audit.event(AuditEvent::PasswordChanged),
+        Err(error) => {
+            caller.audit.event(AuditEvent::PasswordRefused);
+            caller.audit.annotate(names::REASON, error.to_string());
+        }
     }
 }
 

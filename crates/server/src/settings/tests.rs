@@ -94,3 +94,20 @@ fn the_bootstrap_password_can_come_from_a_file() {
     std::fs::remove_file(&path).unwrap();
     assert!(resolve(args(), "{}").unwrap_err().contains("cannot read"));
 }
+
+#[test]
+fn what_happens_leaves_a_trace_unless_that_is_switched_off() {
+    let log = |file: &str| resolve(ServerArgs::default(), file).unwrap().audit;
+    let path = |file: &str| log(file).audit_log_path;
+    assert_eq!(path("{}"), Some("/var/lib/drover/audit/audit.log".into()));
+    assert_eq!(path("data-dir: /d\n"), Some("/d/audit/audit.log".into()));
+    assert_eq!(path("audit-log-path: /var/log/audit.log\n"), Some("/var/log/audit.log".into()));
+    for off in ["audit-log-path: none\n", "audit-log-path: ''\n"] {
+        assert_eq!(path(off), None);
+        assert!(log(off).resolve().unwrap().is_none());
+    }
+    let settings = log("{}").resolve().unwrap().unwrap();
+    let files = settings.log.backups_max as u64 + 1;
+    assert!(settings.log.size_max * files <= 1000 * 1024 * 1024, "it fits a disk");
+    assert!(!settings.log.age_max.is_zero());
+}

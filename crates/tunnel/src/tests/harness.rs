@@ -284,7 +284,11 @@ impl World {
         let acceptor = self.acceptor.clone();
         let service = hyper::service::service_fn(move |request| {
             let acceptor = acceptor.clone();
-            async move { Ok::<_, std::convert::Infallible>(acceptor.handle(request, None).await) }
+            async move {
+                Ok::<_, std::convert::Infallible>(
+                    acceptor.handle(request, None, Box::new(drop)).await,
+                )
+            }
         });
         let task = tokio::spawn(async move {
             let http = hyper::server::conn::http1::Builder::new();

@@ -1,0 +1,155 @@
+//! Bounds what callers without credentials write into the log: anybody can be many of them, and what they write pushes
+//! out what others did.
+//!
+//! Each address (IPv6: each /64) has a budget for a minute, and so have all together. Failed logins have one of their
+//! own, so that no flood of other requests hides them. What comes above is counted, and one event says how much it was.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+use api_meta::audit::AuditEvent;
+
+/// Time for which a budget is.
+pub const WINDOW: Duration = Duration::from_secs(60);
+/// Events of one address and minute, of logins and of all else.
+pub const PER_ADDRESS_MAX: u32 = 30;
+/// Events of all addresses and a minute, of logins and of all else: about 120 MB a day, and never more than 300.
+pub const IN_ALL_MAX: u32 = 60;
+/// Bytes that are recorded of a path with its query, and of a client's name for itself.
+pub const TEXT_BYTES_MAX: usize = 512;
+/// Addresses that the summary names, those with most.
+const NAMED_MAX: usize = 16;
+/// Addresses whose events are counted one by one above the budget.
+const COUNTED_MAX: usize = 1024;
+
+/// What was counted and not written, of one window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    pub total: u64,
+    pub by_event: BTreeMap<AuditEvent, u64>,
+    /// Those with most first.
+    pub addresses: Vec<IpAddr>,
+    pub since: jiff::Timestamp,
+}
+
+/// The budget.
+#[derive(Debug)]
+pub struct Strangers {
+    since: (Instant, jiff::Timestamp),
+    /// By network and whether they are logins. Never more than [`IN_ALL_MAX`] of each.
+    written: HashMap<(Option<IpAddr>, bool), u32>,
+    in_all: [u32; 2],
+    suppressed: BTreeMap<AuditEvent, u64>,
+    by_address: HashMap<IpAddr, u64>,
+}
+
+impl Strangers {
+    pub fn new(now: Instant) -> Self {
+        Self {
+            since: (now, jiff::Timestamp::now()),
+            written: HashMap::new(),
+            in_all: [0; 2],
+            suppressed: BTreeMap::new(),
+            by_address: HashMap::new(),
+        }
+    }
+
+    /// Whether an event may be written. Otherwise it is counted.
+    pub fn admit(&mut self, address: Option<IpAddr>, event: AuditEvent) -> bool {
+        let is_login = matches!(event, AuditEvent::LoginRefused | AuditEvent::LoginSlowed);
+        let in_all = &mut self.in_all[usize::from(is_login)];
+        let key = (address.map(network), is_login);
+        let here = self.written.get(&key).copied().unwrap_or_default();
+        if *in_all < IN_ALL_MAX && here < PER_ADDRESS_MAX {
+            *in_all += 1;
+            self.written.insert(key, here + 1);
+            return true;
+        }
+        *self.suppressed.entry(event).or_default() += 1;
+        if let Some(address) = address
+            && (self.by_address.len() < COUNTED_MAX || self.by_address.contains_key(&address))
+        {
+            *self.by_address.entry(address).or_default() += 1;
+        }
+        false
+    }
+
+    /// Begins the next window when this one is over, or in any case at the `end`. Gives back what was suppressed in it.
+    pub fn turn(&mut self, now: Instant, end: bool) -> Option<Summary> {
+        if !end && now.duration_since(self.since.0) < WINDOW {
+            return None;
+        }
+        let over = std::mem::replace(self, Self::new(now));
+        if over.suppressed.is_empty() {
+            return None;
+        }
+        let mut addresses: Vec<(IpAddr, u64)> = over.by_address.into_iter().collect();
+        addresses.sort_by_key(|(address, count)| (std::cmp::Reverse(*count), *address));
+        addresses.truncate(NAMED_MAX);
+        Some(Summary {
+            total: over.suppressed.values().sum(),
+            by_event: over.suppressed,
+            addresses: addresses.into_iter().map(|(address, _)| address).collect(),
+            since: over.since.1,
+        })
+    }
+}
+
+/// One customer has all of an IPv6 /64.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
+        }
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_one_address_leaves_a_bounded_trace_and_hides_nobody_else() {
+        let begun = Instant::now();
+        let mut strangers = Strangers::new(begun);
+        let attacker: IpAddr = "203.0.113.9".parse().unwrap();
+        let refused = AuditEvent::CredentialRefused;
+        let written = (0..10_000).filter(|_| strangers.admit(Some(attacker), refused)).count();
+        assert_eq!(written, PER_ADDRESS_MAX as usize);
+        assert!(strangers.admit(Some("198.51.100.1".parse().unwrap()), refused));
+        assert!(strangers.admit(Some(attacker), AuditEvent::LoginRefused));
+        assert_eq!(strangers.turn(begun + WINDOW / 2, false), None);
+        let summary = strangers.turn(begun + WINDOW, false).unwrap();
+        assert_eq!(summary.total, 10_000 - u64::from(PER_ADDRESS_MAX));
+        assert_eq!(summary.by_event[&refused], summary.total);
+        assert_eq!(summary.addresses, [attacker]);
+        assert!(strangers.admit(Some(attacker), refused), "the next minute has a budget again");
+        assert_eq!(strangers.turn(begun + WINDOW, true), None);
+    }
+
+    #[test]
+    fn many_addresses_have_one_budget_and_bounded_memory() {
+        let begun = Instant::now();
+        let mut strangers = Strangers::new(begun);
+        let address = |n: u32| Some(IpAddr::V4(n.into()));
+        let refused = AuditEvent::CredentialRefused;
+        let written = (0..100_000).filter(|n| strangers.admit(address(*n), refused)).count();
+        assert_eq!(written, IN_ALL_MAX as usize);
+        assert!(strangers.by_address.len() <= COUNTED_MAX);
+        assert!(strangers.written.len() <= IN_ALL_MAX as usize);
+        let summary = strangers.turn(begun, true).unwrap();
+        assert_eq!(summary.total, 100_000 - u64::from(IN_ALL_MAX));
+        assert_eq!(summary.addresses.len(), NAMED_MAX);
+    }
+
+    #[test]
+    fn a_network_of_one_customer_is_one_address() {
+        let mut strangers = Strangers::new(Instant::now());
+        let address = |n: u32| format!("2001:db8::{n:x}").parse().ok();
+        let written =
+            (0..100).filter(|n| strangers.admit(address(*n), AuditEvent::Request)).count();
+        assert_eq!(written, PER_ADDRESS_MAX as usize);
+    }
+}

@@ -1,0 +1,152 @@
+//! `drover audit`: events of the server's audit log.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use http::Method;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::api::{self, Api, encode, id, path_of, text};
+use crate::args::{AuditArgs, Format};
+use crate::error::{CliError, Failure};
+use crate::output::{self, Column};
+
+/// Pause between two requests for new events.
+const FOLLOW_EVERY: Duration = Duration::from_secs(2);
+/// New events are requested from this long before the last one on: they are written when they end, nearly in order.
+const OVERLAP: SignedDuration = SignedDuration::from_secs(5);
+/// Events of one request.
+const PAGE: usize = 1000;
+/// New events that are read at once; of more, the newest.
+const FOLLOWED_MAX: usize = 10_000;
+/// Longest path in a table, in characters.
+const PATH_CHARS_MAX: usize = 80;
+/// The event that reading the log leaves.
+const AUDIT_READ: &str = "audit-read";
+
+const COLUMNS: &[Column] = &[
+    Column { heading: "TIME", cell: |event, _| seconds(text(event, "created")).to_owned() },
+    Column { heading: "EVENT", cell: |event, _| text(event, "event").to_owned() },
+    Column { heading: "USER", cell: |event, _| user(event).to_owned() },
+    Column { heading: "FROM", cell: |event, _| from(event).to_owned() },
+    Column { heading: "STATUS", cell: |event, _| status(event) },
+    Column { heading: "VERB", cell: |event, _| text(event, "verb").to_owned() },
+    Column { heading: "PATH", cell: |event, _| path(event) },
+];
+
+/// To the second.
+fn seconds(time: &str) -> &str {
+    time.split('.').next().unwrap_or_default()
+}
+
+/// The login name where it is known, else the id, else the name that was given at a login.
+fn user(event: &Value) -> &str {
+    let known = event["user"]["extra"]["username"][0].as_str();
+    let known = known.or(event["user"]["username"].as_str());
+    known.or(event["annotations"]["drover.io/login-name"].as_str()).unwrap_or("-")
+}
+
+fn from(event: &Value) -> &str {
+    event["sourceIPs"][0].as_str().unwrap_or("-")
+}
+
+fn status(event: &Value) -> String {
+    event["responseStatus"]["code"].as_u64().map_or_else(|| "-".to_owned(), |code| code.to_string())
+}
+
+/// The path; of suppressed events, which they were.
+fn path(event: &Value) -> String {
+    let suppressed = event["annotations"]["drover.io/suppressed-events"].as_str();
+    let path = suppressed.unwrap_or(text(event, "requestURI"));
+    let shown: String = path.chars().take(PATH_CHARS_MAX).collect();
+    if shown.len() < path.len() { format!("{shown} …") } else { shown }
+}
+
+pub async fn run(args: AuditArgs) -> Result<(), CliError> {
+    if args.follow && args.output.output == Format::Yaml {
+        return Err(CliError::usage("--follow prints a table or JSON lines, not YAML"));
+    }
+    let api = Api::open(args.output.server.name())?;
+    let mut filters = Vec::new();
+    if let Some(cluster) = &args.cluster {
+        let cluster = api.resolve(&api::CLUSTER, cluster).await?;
+        filters.push(("clusterId", id(&cluster).to_owned()));
+    }
+    let address = args.address.map(|address| address.to_string());
+    let texts = [("user", &args.user), ("event", &args.event), ("verb", &args.verb)];
+    let texts = texts.into_iter().chain([("status", &args.status), ("address", &address)]);
+    filters.extend(texts.filter_map(|(name, value)| Some((name, value.clone()?))));
+    let since = args.since.map(|since| Timestamp::now().checked_sub(since));
+    // Longer ago than there is time.
+    let since = since.map(|since| since.unwrap_or(Timestamp::UNIX_EPOCH));
+    let events = read(&api, &filters, since, args.limit).await.map_err(|error| {
+        let needs_cluster = error.failure == Failure::Forbidden && args.cluster.is_none();
+        let hint = "owners of a cluster read its events with --cluster, administrators all";
+        if needs_cluster { error.hint(hint) } else { error }
+    })?;
+    if args.follow {
+        return follow(&api, &args, &filters, events).await;
+    }
+    output::list(args.output.output, COLUMNS, &events)
+}
+
+/// Prints events, and new ones as they come. Ends with the process.
+async fn follow(
+    api: &Api,
+    args: &AuditArgs,
+    filters: &[(&str, String)],
+    mut events: Vec<Value>,
+) -> Result<(), CliError> {
+    let mut printed = HashSet::new();
+    let mut last = Timestamp::now();
+    loop {
+        // Without a filter, each request of this command would be a new event for the next one.
+        let is_own = |event: &Value| args.event.is_none() && event["event"] == AUDIT_READ;
+        for event in events.iter().filter(|event| !printed.contains(id(event)) && !is_own(event)) {
+            print_line(args.output.output, event)?;
+        }
+        printed = events.iter().map(|event| id(event).to_owned()).collect();
+        let newest = events.iter().filter_map(|event| text(event, "created").parse().ok()).max();
+        last = newest.unwrap_or(last).max(last);
+        tokio::time::sleep(FOLLOW_EVERY).await;
+        events = read(api, filters, Some(last - OVERLAP), FOLLOWED_MAX).await?;
+    }
+}
+
+fn print_line(format: Format, event: &Value) -> Result<(), CliError> {
+    match format {
+        Format::Table => {
+            let now = Timestamp::now();
+            let cells = COLUMNS.iter().map(|column| (column.cell)(event, now).replace('\n', "\\n"));
+            output::print(&cells.collect::<Vec<_>>().join("  "))
+        }
+        Format::Json | Format::Yaml => output::write(&event.to_string()),
+    }
+}
+
+/// The newest events, oldest first. A page may end before its limit, when the server has searched for long.
+async fn read(
+    api: &Api,
+    filters: &[(&str, String)],
+    since: Option<Timestamp>,
+    limit: usize,
+) -> Result<Vec<Value>, CliError> {
+    let mut path = format!("/v3/auditevents?limit={}", limit.clamp(1, PAGE));
+    let since = since.map(|since| ("since", since.to_string()));
+    for (name, value) in filters.iter().chain(&since) {
+        path += &format!("&{name}={}", encode(value));
+    }
+    let mut all = Vec::new();
+    loop {
+        let page = api.call(Method::GET, &path, None, "reading the audit log").await?;
+        all.extend(page["data"].as_array().into_iter().flatten().cloned());
+        match page["pagination"]["next"].as_str() {
+            Some(next) if all.len() < limit => path = path_of(next),
+            _ => break,
+        }
+    }
+    all.truncate(limit);
+    all.reverse();
+    Ok(all)
+}
