@@ -398,7 +398,6 @@ impl Search {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_value_in_every_credential_field_is_found_only_where_its_owner_may_see_it() {
-    testbed::no_second_try(testbed::Guarantee::Secrecy);
     let mut search = Search::start().await;
     let path = format!("/v3/clusters/{CLUSTER_A}");
     eventually("the cluster's applied specification", async || {
