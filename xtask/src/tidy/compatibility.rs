@@ -1,4 +1,5 @@
-//! The tables of what is offered of other products' APIs speak of tests that exist, and count right.
+//! The tables of what is offered of other products' APIs speak of tests that exist, and count right. So do
+//! the pages about security speak of tests that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -29,6 +30,9 @@ const TABLES: [Table; 2] = [
         priorities: &[],
     },
 ];
+/// Its pages name the tests that hold what they say.
+const SECURITY: &str = "docs/security";
+
 /// Of the sums.
 const ALL: &str = "all";
 /// Group, a number for each state, and for all.
@@ -50,7 +54,24 @@ pub fn check(tree: &Tree) -> Result<Vec<Complaint>> {
         let file = tree.files.iter().find(|source| source.path.ends_with(table.path));
         complaints.extend(file.map(|file| table.check(file, &tests)).unwrap_or_default());
     }
+    for page in tree.files.iter().filter(|source| source.path.starts_with(SECURITY)) {
+        for (line, text) in page.lines() {
+            let missing = missing_test(text, &tests);
+            complaints.extend(missing.map(|problem| page.complain(line, problem)));
+        }
+    }
     Ok(complaints)
+}
+
+/// The tests that a text names, by the folder of their crate.
+fn named(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    NAMED.captures_iter(text).map(|found| found.extract()).map(|(_, [folder, test])| (folder, test))
+}
+
+/// The first test of those that a text names that does not exist.
+fn missing_test(text: &str, tests: &BTreeSet<(&str, &str)>) -> Option<String> {
+    let missing = named(text).find(|one| !tests.contains(one))?;
+    Some(format!("names '{}::{}', which is no test function", missing.0, missing.1))
 }
 
 impl Table {
@@ -110,16 +131,10 @@ impl Table {
         if matches!(state, "partly" | "on purpose") && proof.is_empty() {
             return Some("does not say what is missing".to_owned());
         }
-        let named: Vec<(&str, &str)> = NAMED
-            .captures_iter(proof)
-            .map(|found| found.extract())
-            .map(|(_, [crate_name, test])| (crate_name, test))
-            .collect();
-        if state == "done" && named.is_empty() {
+        if state == "done" && named(proof).next().is_none() {
             return Some("names no test".to_owned());
         }
-        let missing = named.iter().find(|named| !tests.contains(named))?;
-        Some(format!("names '{}::{}', which is no test function", missing.0, missing.1))
+        missing_test(proof, tests)
     }
 }
 
