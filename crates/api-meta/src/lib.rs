@@ -3,7 +3,7 @@
 //! Objects are dynamic (`serde_json::Value`); [`object`] reads and writes their metadata.
 //! [`status`] is the error
 //! body that clients parse. The rest are the small grammars: names, image references, selectors,
-//! patches.
+//! patches; and [`network`], for who counts callers.
 
 pub mod audit;
 pub mod decode;
@@ -14,6 +14,7 @@ pub mod image;
 pub mod labels;
 pub mod metadata;
 pub mod names;
+pub mod network;
 pub mod number;
 pub mod object;
 pub mod patch;

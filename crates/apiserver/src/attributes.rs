@@ -108,10 +108,12 @@ pub trait Authorizer: Send + Sync + 'static {
 pub struct Revocation(Arc<[CancellationToken]>);
 
 impl Revocation {
+    /// Revoked when any of `tokens` is cancelled; never, when there is none.
     pub fn new(tokens: impl IntoIterator<Item = CancellationToken>) -> Self {
         Self(tokens.into_iter().collect())
     }
 
+    /// Whether it has happened. It never un-happens.
     pub fn is_revoked(&self) -> bool {
         self.0.iter().any(CancellationToken::is_cancelled)
     }

@@ -19,6 +19,7 @@ impl Rejections {
         Self { limit, count: AtomicU64::new(0) }
     }
 
+    /// Counts one more.
     pub fn count(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
     }

@@ -27,6 +27,7 @@ const CSRF_BYTES: usize = 16;
 pub struct CsrfToken(Secret);
 
 impl CsrfToken {
+    /// The value that belongs to the login with this key; the key does not follow from it.
     pub fn of(key: &TokenKey) -> Self {
         let mut mac = Hmac::<Sha256>::new_from_slice(key.expose().as_bytes())
             .expect("HMAC takes keys of any length");

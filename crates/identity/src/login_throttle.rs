@@ -10,10 +10,11 @@
 //! elsewhere can use up what its owner needs.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use api_meta::network;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -48,14 +49,11 @@ pub(crate) fn count_refused() {
     REFUSED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// One key for a peer's address. One customer has all of an IPv6 /64, so that is one key.
+/// One key for a peer's address, or for its network.
 pub fn address_key(address: IpAddr) -> Key {
-    match address.to_canonical() {
+    match network::customer(address) {
         IpAddr::V4(address) => Key::new("address", &[&address.octets()]),
-        IpAddr::V6(address) => {
-            let network = Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX));
-            Key::new("network", &[&network.octets()])
-        }
+        IpAddr::V6(network) => Key::new("network", &[&network.octets()]),
     }
 }
 

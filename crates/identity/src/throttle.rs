@@ -95,6 +95,7 @@ enum Step {
 }
 
 impl Throttle {
+    /// Knows of no failures.
     pub fn new(policy: Policy) -> Self {
         let state = State { entries: HashMap::new(), purged_at: Instant::now() };
         Self { policy, state: Mutex::new(state) }

@@ -44,7 +44,7 @@ const API: &str = "api";
 pub struct AuditView {
     audit: Option<Arc<Audit>>,
     api: ApiServer,
-    searches: Semaphore,
+    searches: Arc<Semaphore>,
 }
 
 /// The query of a request.
@@ -64,8 +64,9 @@ struct Filter {
 }
 
 impl AuditView {
+    /// Reads the log that `api` writes, if it writes one.
     pub fn new(api: &ApiServer) -> Self {
-        let searches = Semaphore::new(SEARCHES_MAX);
+        let searches = Arc::new(Semaphore::new(SEARCHES_MAX));
         Self { audit: api.audit().cloned(), api: api.clone(), searches }
     }
 
@@ -91,8 +92,8 @@ impl AuditView {
                 "the audit log is switched off; start the server without --audit-log-path none";
             return Err(Status::new(404, "NotFound", text));
         };
-        let permit = tokio::time::timeout(QUEUE_TIME_MAX, self.searches.acquire()).await;
-        let Ok(Ok(_permit)) = permit else {
+        let permit = tokio::time::timeout(QUEUE_TIME_MAX, self.searches.clone().acquire_owned()).await;
+        let Ok(Ok(permit)) = permit else {
             let text = format!(
                 "{SEARCHES_MAX} searches of the audit log are running; try again in {RETRY_SECONDS} s"
             );
@@ -100,6 +101,8 @@ impl AuditView {
         };
         let searched = filter.clone();
         let found = tokio::task::spawn_blocking(move || {
+            // A search goes on when its client has gone, and counts until it ends.
+            let _permit = permit;
             let accept = |event: &Value| searched.accept(event);
             let search_for = Search {
                 before: searched.marker,

@@ -69,6 +69,7 @@ impl Refusal {
 }
 
 impl Authentication {
+    /// Tokens are looked up in `tokens`; own origins and trusted proxies are those of `settings`.
     pub fn new(tokens: Arc<dyn Authenticate>, settings: Settings) -> Self {
         Self { tokens, settings }
     }

@@ -4,9 +4,10 @@
 //! have under way has limits per address and in all: they are strangers, and anybody can be many of them.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use api_meta::network;
 use api_meta::status::Status;
 use apiserver::body::read::{self, RETRY_SECONDS, Sender};
 use apiserver::rejections;
@@ -44,7 +45,7 @@ impl Anonymous {
     /// # Errors
     /// 503 when too many are under way.
     pub fn begin(&self, address: Option<IpAddr>) -> Result<Open, Status> {
-        let address = address.map(network);
+        let address = address.map(network::customer);
         let mut under_way = self.0.lock();
         let here = under_way.by_address.get(&address).copied().unwrap_or_default();
         if under_way.in_all >= IN_ALL_MAX || here >= PER_ADDRESS_MAX {
@@ -70,16 +71,6 @@ impl Drop for Open {
                 under_way.by_address.remove(&self.address);
             }
         }
-    }
-}
-
-/// One customer has all of an IPv6 /64.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
-        }
-        address @ IpAddr::V4(_) => address,
     }
 }
 

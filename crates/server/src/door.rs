@@ -77,6 +77,7 @@ impl Drop for Abandoned {
 }
 
 impl Door {
+    /// Records nothing without `audit`.
     pub fn new(audit: Option<Arc<Audit>>) -> Self {
         Self(audit)
     }

@@ -22,6 +22,7 @@ pub struct Selected {
 }
 
 impl SecurityHeaders {
+    /// `authority_pem`: the server's own authority, under whose certificates HSTS would lock people out.
     pub fn new(certificate: Arc<ServingCertificate>, authority_pem: &str) -> Self {
         Self { certificate, authority_pem: authority_pem.to_owned() }
     }
@@ -35,6 +36,7 @@ impl SecurityHeaders {
 }
 
 impl Selected {
+    /// Adds the headers to those of a response, in place of what it says itself.
     pub fn set(&self, headers: &mut HeaderMap) {
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
         if self.is_strict {

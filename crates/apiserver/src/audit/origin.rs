@@ -41,6 +41,7 @@ impl Origin {
         Self { is_silent: true, ..Self::default() }
     }
 
+    /// Whether it is the server's own way to learn what changed, and leaves no event.
     pub fn is_silent(&self) -> bool {
         self.is_silent
     }
@@ -50,10 +51,12 @@ impl Origin {
         self.addresses.first().copied()
     }
 
+    /// As `sourceIPs` of an event: the caller first, the other end of the connection last.
     pub fn source_ips(&self) -> Vec<String> {
         self.addresses.iter().map(IpAddr::to_string).collect()
     }
 
+    /// What the client calls itself, cut; empty when it does not say.
     pub fn user_agent(&self) -> &str {
         &self.user_agent
     }

@@ -5,10 +5,11 @@
 //! own, so that no flood of other requests hides them. What comes above is counted, and one event says how much it was.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use api_meta::audit::AuditEvent;
+use api_meta::network;
 
 /// Time for which a budget is.
 pub const WINDOW: Duration = Duration::from_secs(60);
@@ -45,6 +46,7 @@ pub struct Strangers {
 }
 
 impl Strangers {
+    /// Whole budgets, from `now`.
     pub fn new(now: Instant) -> Self {
         Self {
             since: (now, jiff::Timestamp::now()),
@@ -59,7 +61,7 @@ impl Strangers {
     pub fn admit(&mut self, address: Option<IpAddr>, event: AuditEvent) -> bool {
         let is_login = matches!(event, AuditEvent::LoginRefused | AuditEvent::LoginSlowed);
         let in_all = &mut self.in_all[usize::from(is_login)];
-        let key = (address.map(network), is_login);
+        let key = (address.map(network::customer), is_login);
         let here = self.written.get(&key).copied().unwrap_or_default();
         if *in_all < IN_ALL_MAX && here < PER_ADDRESS_MAX {
             *in_all += 1;
@@ -93,16 +95,6 @@ impl Strangers {
             addresses: addresses.into_iter().map(|(address, _)| address).collect(),
             since: over.since.1,
         })
-    }
-}
-
-/// One customer has all of an IPv6 /64.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
-        }
-        address @ IpAddr::V4(_) => address,
     }
 }
 

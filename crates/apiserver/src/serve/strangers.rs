@@ -5,11 +5,12 @@
 //! them, the oldest that is idle. So a flood from some addresses keeps nobody out who comes from another.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use api_meta::network;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -62,7 +63,7 @@ impl Strangers {
     ///
     /// `None`: there are too many, and none that could yield.
     pub fn admit(&self, address: Option<IpAddr>) -> Option<Ticket> {
-        let address = address.map(network);
+        let address = address.map(network::customer);
         let mut state = self.0.lock();
         let here = state.by_address.get(&address).map_or(0, BTreeMap::len);
         let is_crowded = address.is_some() && here >= STRANGERS_PER_ADDRESS_MAX;
@@ -145,6 +146,7 @@ impl Ticket {
         }
     }
 
+    /// Whether somebody has authenticated on the connection; from then on it has no limits here.
     pub fn is_authenticated(&self) -> bool {
         self.guest.is_known.load(Ordering::Relaxed)
     }
@@ -173,16 +175,6 @@ impl Drop for Ticket {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         self.0.under_way.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// One customer has all of an IPv6 /64.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
-        }
-        address @ IpAddr::V4(_) => address,
     }
 }
 

@@ -31,6 +31,7 @@ const RELAY_BUFFER_BYTES: usize = 32 * 1024;
 pub struct Relay(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
 
 impl Relay {
+    /// Keeps something until the upgraded stream ends, and drops it then.
     pub fn hold(&self, until_end: impl Any + Send) {
         *self.0.lock() = Some(Box::new(until_end));
     }
