@@ -92,7 +92,8 @@ impl AuditView {
                 "the audit log is switched off; start the server without --audit-log-path none";
             return Err(Status::new(404, "NotFound", text));
         };
-        let permit = tokio::time::timeout(QUEUE_TIME_MAX, self.searches.clone().acquire_owned()).await;
+        let permit =
+            tokio::time::timeout(QUEUE_TIME_MAX, self.searches.clone().acquire_owned()).await;
         let Ok(Ok(permit)) = permit else {
             let text = format!(
                 "{SEARCHES_MAX} searches of the audit log are running; try again in {RETRY_SECONDS} s"
