@@ -280,8 +280,8 @@ fn who_finds_the_address_of_a_used_manifest_gets_the_commands_for_another_token_
     shell(create);
     eventually("the new token's command is shown", || -> Result<()> {
         let shown = shell(show);
-        let fresh = shown.lines().filter_map(|line| line.strip_prefix(" kubectl apply -f "));
-        let url: http::Uri = fresh.last().with_context(|| shown.clone())?.parse()?;
+        let mut fresh = shown.lines().filter_map(|line| line.strip_prefix(" kubectl apply -f "));
+        let url: http::Uri = fresh.next_back().with_context(|| shown.clone())?.parse()?;
         let (status, text) = world.manifest(url.path());
         ensure!(status == 200, "{status} {text}");
         Ok(())
