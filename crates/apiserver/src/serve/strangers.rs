@@ -2,7 +2,8 @@
 //! them yield when there are more.
 //!
 //! Whoever holds the most has the most to give: the connection that is closed is one of the address that has most of
-//! them, the oldest that is idle. So a flood from some addresses keeps nobody out who comes from another.
+//! them, the oldest that is idle. So a flood from some addresses keeps nobody out who comes from another, however fast
+//! it opens connections anew.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -22,7 +23,8 @@ pub const STRANGERS_MAX: usize = 2_048;
 /// From one address (IPv6: one /64). A load balancer that nobody told the server about is one address, with all agents
 /// behind it.
 pub const STRANGERS_PER_ADDRESS_MAX: usize = 512;
-/// A connection this young is not closed for others: its TLS handshake and its first request take less.
+/// A connection this young is not closed for others, unless their address has fewer: its TLS handshake and its first
+/// request take less.
 const YOUNG: Duration = Duration::from_secs(1);
 /// One with a request under way is left alone for this long.
 const BUSY_SPARED: Duration = Duration::from_secs(5);
@@ -70,7 +72,7 @@ impl Strangers {
         let has_room = if is_crowded {
             state.close_one_of(address)
         } else if state.count >= STRANGERS_MAX {
-            state.close_one()
+            state.close_one() || state.close_one_of_more_than(here + 1)
         } else {
             true
         };
@@ -110,11 +112,30 @@ impl State {
         // Their order is that of their age.
         let idle = guests.iter().find(|(_, guest)| guest.is_idle() && guest.is_older_than(YOUNG));
         let busy = || guests.iter().find(|(_, guest)| guest.is_older_than(BUSY_SPARED));
-        let Some((&number, guest)) = idle.or_else(busy) else { return false };
-        guest.cut.cancel();
-        rejections::CONNECTIONS.count();
-        self.remove(address, number);
+        let Some((&number, _)) = idle.or_else(busy) else { return false };
+        self.close(address, number);
         true
+    }
+
+    /// Closes the oldest of the address that has most, if those are more than `count`. Proxies are spared: nobody knows
+    /// how many people are behind one.
+    fn close_one_of_more_than(&mut self, count: usize) -> bool {
+        let of_one = self.by_address.iter().filter(|(address, _)| address.is_some());
+        let most = of_one.max_by_key(|(_, guests)| guests.len());
+        let Some((&address, guests)) = most.filter(|(_, guests)| guests.len() > count) else {
+            return false;
+        };
+        let Some((&oldest, _)) = guests.first_key_value() else { return false };
+        self.close(address, oldest);
+        true
+    }
+
+    fn close(&mut self, address: Option<IpAddr>, number: u64) {
+        if let Some(guest) = self.by_address.get(&address).and_then(|guests| guests.get(&number)) {
+            guest.cut.cancel();
+            rejections::CONNECTIONS.count();
+        }
+        self.remove(address, number);
     }
 
     fn remove(&mut self, address: Option<IpAddr>, number: u64) {

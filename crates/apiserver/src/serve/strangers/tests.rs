@@ -30,6 +30,21 @@ async fn a_flood_from_a_hundred_addresses_closes_its_own_connections() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_flood_of_connections_that_are_all_young_keeps_nobody_out() {
+    let strangers = Strangers::default();
+    let flood: Vec<_> = (0..STRANGERS_MAX as u32)
+        .map(|n| strangers.admit(address(1_000 + n % 100)).unwrap())
+        .collect();
+    let behind_proxy: Vec<_> = (0..3).map(|_| strangers.admit(None).unwrap()).collect();
+    let people: Vec<_> = (0..10).map(|n| strangers.admit(address(n)).unwrap()).collect();
+    assert_eq!(flood.iter().filter(|ticket| is_cut(ticket)).count(), 13);
+    assert!(!people.iter().chain(&behind_proxy).any(is_cut));
+    let more = (0..1_000).filter_map(|n| strangers.admit(address(1_000 + n % 100))).count();
+    assert!(more < 100, "those with most get no more while all are young: {more}");
+    assert!(!people.iter().chain(&behind_proxy).any(is_cut));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_oldest_idle_connection_of_a_crowded_address_yields() {
     let strangers = Strangers::default();
     let all: Vec<_> =
