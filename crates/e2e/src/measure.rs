@@ -7,7 +7,9 @@ pub mod apiserver;
 pub mod fleet;
 pub mod flood;
 pub mod lists;
+mod people;
 pub mod proxy;
+pub mod rights;
 pub mod start;
 pub mod subscribers;
 

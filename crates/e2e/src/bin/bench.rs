@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use e2e::measure::{Row, apiserver, fleet, flood, lists, proxy, start, subscribers, table};
+use e2e::measure::{Row, apiserver, fleet, flood, lists, proxy, rights, start, subscribers, table};
 
 type Measure = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Measure); 12] = [
+const PARTS: [(&str, Measure); 13] = [
     ("start", start::times),
     ("idle", start::idle_memory),
     ("sim", fleet::single_import),
@@ -22,6 +22,7 @@ const PARTS: [(&str, Measure); 12] = [
     ("flood", flood::of_strangers),
     ("hostile", flood::of_clusters),
     ("lists", lists::measure),
+    ("rights", rights::measure),
     ("subscribers", subscribers::measure),
     ("apiserver", apiserver::measure),
 ];

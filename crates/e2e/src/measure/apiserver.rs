@@ -5,7 +5,7 @@
 mod lists;
 pub(super) mod load;
 mod side;
-mod watches;
+pub(super) mod watches;
 
 use anyhow::Result;
 

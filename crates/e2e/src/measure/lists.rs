@@ -10,6 +10,7 @@ use http::{Method, Request};
 use serde_json::{Value, json};
 
 use super::apiserver::load::with_body;
+use super::people;
 use super::{Row, Samples, Target, processor_time, settled_memory};
 use crate::http::{Connection, empty, runtime};
 use crate::server::ADMIN_PASSWORD;
@@ -160,21 +161,13 @@ fn catalog(number: usize) -> Value {
 
 /// Somebody who may get one object in [`SEEN_EVERY`], each by its name.
 fn person(server: &Server, admin: &Client) -> Result<Client> {
-    let user = json!({"username": "seer", "password": "password-of-seer", "name": "Seer"});
-    let user = admin.post("/v3/users", &user)?.success()?;
     let names: Vec<String> = (0..OBJECTS).step_by(SEEN_EVERY).map(name).collect();
-    let group = "rbac.authorization.k8s.io";
-    let role = json!({"metadata": {"name": "seer"}, "rules": [{
+    let rule = json!({
         "apiGroups": ["management.cattle.io"], "resources": ["catalogs"], "verbs": ["get"],
         "resourceNames": names,
-    }]});
-    let root = "/apis/rbac.authorization.k8s.io/v1";
-    admin.post(&format!("{root}/clusterroles"), &role)?.success()?;
-    let binding = json!({
-        "metadata": {"name": "seer"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "seer"},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": user["id"]}],
     });
-    admin.post(&format!("{root}/clusterrolebindings"), &binding)?.success()?;
-    Ok(server.anyone()?.bearer(&server.login("seer", "password-of-seer")?))
+    people::role(admin, "seer", &rule)?;
+    let seer = people::new(server, admin, "seer")?;
+    people::bind(admin, "seer", [&seer])?;
+    Ok(seer.client)
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::apiserver::load::with_body;
+use super::people::{self, Person};
 use super::{Row, Samples, Target, memory, processor_time};
 use crate::http::{Connection, runtime};
 use crate::server::ADMIN_PASSWORD;
@@ -97,30 +98,17 @@ fn users() -> usize {
 }
 
 fn subscribe(server: &Server, admin: &Client) -> Result<Vec<Socket>> {
-    let role = json!({"metadata": {"name": "watchers"}, "rules": [{
+    let rule = json!({
         "apiGroups": ["management.cattle.io"], "resources": ["catalogs"],
         "verbs": ["get", "list", "watch"],
-    }]});
-    let root = "/apis/rbac.authorization.k8s.io/v1";
-    admin.post(&format!("{root}/clusterroles"), &role)?.success()?;
-    let mut people = Vec::new();
-    let mut subjects = Vec::new();
-    for number in 0..users() {
-        let (name, password) = (format!("watcher-{number}"), format!("password-of-{number}"));
-        let user = json!({"username": name, "password": password, "name": name});
-        let user = admin.post("/v3/users", &user)?.success()?;
-        let group = "rbac.authorization.k8s.io";
-        subjects.push(json!({"apiGroup": group, "kind": "User", "name": user["id"]}));
-        people.push(server.anyone()?.bearer(&server.login(&name, &password)?));
-    }
-    let binding = json!({
-        "metadata": {"name": "watchers"}, "subjects": subjects,
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                    "name": "watchers"},
     });
-    admin.post(&format!("{root}/clusterrolebindings"), &binding)?.success()?;
+    people::role(admin, "watchers", &rule)?;
+    let names = (0..users()).map(|number| format!("watcher-{number}"));
+    let people: Vec<Person> =
+        names.map(|name| people::new(server, admin, &name)).collect::<Result<_>>()?;
+    people::bind(admin, "watchers", &people)?;
     let people = people.iter().cycle().take(SUBSCRIBERS);
-    people.map(|person| opened(person, "/v3/subscribe?resourceTypes=catalog")).collect()
+    people.map(|person| opened(&person.client, "/v3/subscribe?resourceTypes=catalog")).collect()
 }
 
 fn opened(client: &Client, path: &str) -> Result<Socket> {

@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use super::super::{Row, Target};
 use super::load::{self, with_body};
 use super::side::{Both, Side};
+use crate::Client;
 use crate::http::{Connection, runtime};
 
 const NAMESPACE: &str = "watched";
@@ -70,7 +71,7 @@ async fn watch_changes(side: &Side, number: usize) -> Result<FanOut> {
         format!("/api/v1/namespaces/{NAMESPACE}/configmaps?watch=true&resourceVersion={from}");
     let memory = side.memory()?;
     let mut connections = Vec::new();
-    let watches = open(side, &path, number, &mut connections).await?;
+    let watches = open(&side.client, &path, number, &mut connections).await?;
     let kilobytes = (side.memory()? - memory) * 1024.0 / as_float(number);
     let processor = side.processor_time()?;
     let since = Instant::now();
@@ -122,7 +123,7 @@ async fn start_informers(side: &Side, path: &str, number: usize) -> Result<f64> 
     let since = Instant::now();
     let mut connections = Vec::new();
     let mut readers = JoinSet::new();
-    for body in open(side, path, number, &mut connections).await? {
+    for body in open(&side.client, path, number, &mut connections).await? {
         readers.spawn(read_until(body, Seen::mark(END_OF_INITIAL)));
     }
     while let Some(reader) = readers.join_next().await {
@@ -132,15 +133,15 @@ async fn start_informers(side: &Side, path: &str, number: usize) -> Result<f64> 
 }
 
 /// Opens `number` watches; they end with `connections`.
-async fn open(
-    side: &Side,
+pub async fn open(
+    client: &Client,
     path: &str,
     number: usize,
     connections: &mut Vec<Connection>,
 ) -> Result<Vec<Incoming>> {
     let mut opening = JoinSet::new();
     for first in (0..number).step_by(STREAMS) {
-        let (client, path) = (side.client.clone(), path.to_owned());
+        let (client, path) = (client.clone(), path.to_owned());
         opening.spawn(async move {
             let mut connection = client.connect().await?;
             let mut bodies = Vec::new();
