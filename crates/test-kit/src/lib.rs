@@ -3,11 +3,12 @@
 //! [`KubeApi`] is an API server over its own embedded storage: one stands for the management cluster,
 //! further ones for downstream clusters. [`World`] runs all features over a management one;
 //! [`Agents`] is the one stand-in: in place of a tunnel it hands out clients of the other servers.
-//! [`eventually`] waits for a state and says what it saw last.
+//! [`proxied`] sends into one of them as the proxy does. [`eventually`] waits for a state and says what it saw last.
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
 mod kube_api;
+pub mod proxied;
 mod world;
 
 use std::fmt::Debug;

@@ -191,6 +191,11 @@ impl World {
     /// Creates a cluster, lets the agent of `downstream` in, and waits until it is active.
     pub async fn import(&self, name: &str, downstream: &KubeApi) -> AgentKey {
         self.create_cluster(name).await;
+        self.join(name, downstream).await
+    }
+
+    /// Lets an agent of `downstream` in, with a new key, and waits until the cluster is active.
+    pub async fn join(&self, name: &str, downstream: &KubeApi) -> AgentKey {
         let token = self.token(name).await;
         let key = AgentKey::generate().unwrap();
         apply_agent_namespace(downstream).await;

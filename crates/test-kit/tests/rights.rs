@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "rights/namespaces.rs"]
+mod namespaces;
 #[path = "rights/plane.rs"]
 mod plane;
 #[path = "rights/planted.rs"]

@@ -6,20 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use api_management::{ClusterRoleTemplateBinding, PolicyRule, RoleTemplate};
 use api_meta::status::Status;
+use apiserver::UserInfo;
 use apiserver::body::respond;
-use apiserver::{ApiServer, UserInfo};
 use bytes::Bytes;
-use cluster_access::proxy::Identity;
 use feature_kit::access::GROUP_PEOPLE;
 use feature_kit::rbac::{ours, rule};
-use feature_kit::{AccessResolver, CheckedWrite, Feature, Membership};
+use feature_kit::{AccessResolver, Membership};
 use http::Request;
-use http_body_util::BodyExt;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use rest_view::{Caller, RestView};
 use serde_json::{Value, json};
-use test_kit::{KubeApi, Profile, World, eventually};
+use test_kit::{KubeApi, Profile, World, eventually, proxied};
 
 pub const CLUSTER: &str = "c-one";
 /// Everything in the cluster.
@@ -41,46 +39,6 @@ pub struct People {
     pub key: tunnel::AgentKey,
     view: RestView,
     connected: Arc<AtomicBool>,
-}
-
-/// The write after the checks of all features, by a dry run, as the proxy has them done.
-async fn checked(
-    features: &[Feature],
-    downstream: &ApiServer,
-    person: &UserInfo,
-    request: Request<kube::client::Body>,
-) -> Result<Request<kube::client::Body>, Status> {
-    let (mut parts, body) = request.into_parts();
-    let body = body.collect_bytes().await.unwrap();
-    for check in features.iter().flat_map(|feature| &feature.write_checks) {
-        if !check.concerns(&parts.method, parts.uri.path()) {
-            continue;
-        }
-        let real = parts.uri.clone();
-        let sign = if real.query().is_some() { '&' } else { '?' };
-        parts.uri = format!("{real}{sign}dryRun=All").parse().unwrap();
-        let tried = Request::from_parts(parts.clone(), kube::client::Body::from(body.to_vec()));
-        parts.uri = real;
-        let answer = downstream.handle(tried).await;
-        if answer.status().is_success() {
-            let object = answer.into_body().collect().await.unwrap().to_bytes();
-            let identity = Identity {
-                user: person.name.clone(),
-                uid: String::new(),
-                groups: person.groups.clone(),
-                extra: person.extra.clone(),
-            };
-            let write = CheckedWrite {
-                cluster: CLUSTER,
-                identity: &identity,
-                method: &parts.method,
-                object: &serde_json::from_slice(&object).unwrap(),
-                is_dry_run: false,
-            };
-            check.check(write).await?;
-        }
-    }
-    Ok(Request::from_parts(parts, kube::client::Body::from(body.to_vec())))
 }
 
 impl People {
@@ -178,11 +136,7 @@ impl People {
                     return Ok(respond::status(&Status::unavailable("agent is not connected")));
                 }
                 *request.uri_mut() = below.parse().unwrap();
-                request.extensions_mut().insert(there.clone());
-                match checked(&features, &downstream, &there, request).await {
-                    Ok(request) => Ok(downstream.handle(request).await),
-                    Err(status) => Ok(respond::status(&status)),
-                }
+                Ok(proxied::send(&features, CLUSTER, &downstream, &there, request).await)
             }
         };
         Client::new(tower::service_fn(service), "default")

@@ -27,11 +27,16 @@ pub const OUTSIDER: &str = "u-e";
 pub const OUTSIDE_GROUP: &str = "github_team://1";
 /// Names whose joining with those of roles by a dash is ambiguous.
 pub const CLUSTERS: [&str; 3] = ["c-alpha", "prod2", "prod2-eu"];
+/// The one of them that has an agent.
+pub const CONNECTED: &str = "c-alpha";
 /// Bindings have these names, again and again.
 pub const SLOTS: [&str; 5] = ["b0", "b1", "b2", "b3", "b4"];
 
 pub struct Plane {
     pub world: World,
+    /// What the product manages as [`CONNECTED`].
+    pub downstream: Option<Arc<KubeApi>>,
+    pub bug: Option<Bug>,
 }
 
 /// What is looked at for each user and cluster.
@@ -58,7 +63,7 @@ impl Plane {
                 World::with_admission(api, |rules| Arc::new(Planted::new(rules, bug))).await
             }
         };
-        let plane = Self { world };
+        let plane = Self { world, downstream: None, bug };
         plane.allow_role_manager().await;
         plane
     }
@@ -84,7 +89,7 @@ impl Plane {
         self.write(Actor::Root, "POST", &path, &binding).await.unwrap();
     }
 
-    fn outside(user: &str) -> Vec<String> {
+    pub fn outside(user: &str) -> Vec<String> {
         if user == OUTSIDER { vec![OUTSIDE_GROUP.to_owned()] } else { Vec::new() }
     }
 
@@ -172,7 +177,7 @@ impl Plane {
     }
 
     /// The first thing in which the product differs from the reference.
-    fn difference(&self, reference: &Reference, whole: bool) -> Option<String> {
+    async fn difference(&self, reference: &Reference, whole: bool) -> Option<String> {
         for user in USERS {
             let (found, wanted) = (self.groups(user), reference.groups(user));
             let found = found.into_iter().collect();
@@ -194,6 +199,9 @@ impl Plane {
         if !whole {
             return None;
         }
+        if let Some(difference) = self.namespaces_differ(reference).await {
+            return Some(difference);
+        }
         let lines = self.compare(reference).into_iter();
         let mut wrong = lines.filter(|(_, (allowed, wanted))| allowed != wanted);
         wrong.next().map(|(line, (allowed, _))| format!("{line}: allowed is {allowed}"))
@@ -205,7 +213,7 @@ impl Plane {
     /// In what it still differs after a while.
     pub async fn settle(&self, reference: &Reference, whole: bool) -> Result<(), String> {
         reached(LOOK_INTERVAL, SETTLE_TIME_MAX, async || {
-            self.difference(reference, whole).map_or(Ok(()), Err)
+            self.difference(reference, whole).await.map_or(Ok(()), Err)
         })
         .await
     }

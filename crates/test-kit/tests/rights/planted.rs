@@ -25,16 +25,19 @@ pub enum Bug {
     LoginNamesTwice,
     /// Two clusters and roles have one role of the management API.
     SharedRole,
+    /// Whose project a namespace comes into is not looked at.
+    AnyProjectOfNamespace,
 }
 
 impl Bug {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::BindingEdited,
         Self::RoleEdited,
         Self::NamesIgnored,
         Self::AnyProjectName,
         Self::LoginNamesTwice,
         Self::SharedRole,
+        Self::AnyProjectOfNamespace,
     ];
 }
 
@@ -48,6 +51,7 @@ impl Bug {
             Self::AnyProjectName => "/projects ",
             Self::LoginNamesTwice => "users of login name",
             Self::SharedRole => "resource: Cluster",
+            Self::AnyProjectOfNamespace => "into project",
         }
     }
 }

@@ -98,6 +98,8 @@ pub struct Reference {
     pub bindings: BTreeMap<(String, String), Binding>,
     /// Cluster and name.
     pub projects: BTreeSet<(String, String)>,
+    /// The project of each namespace of the connected cluster.
+    pub namespaces: BTreeMap<&'static str, Option<String>>,
     pub admins: BTreeSet<String>,
     /// Groups that identity providers put users into.
     pub outside: BTreeMap<String, BTreeSet<String>>,
@@ -189,6 +191,31 @@ impl Reference {
         manager || self.is_admin(actor)
     }
 
+    /// Whether the actor may put namespaces into a project of the cluster and take them out.
+    fn may_manage(&self, actor: Actor, cluster: &str, project: &str) -> bool {
+        let verb = "manage-namespaces";
+        self.may(actor, &Ask { verb, resource: Resource::Project, cluster, name: project })
+    }
+
+    /// Whether the actor may move a namespace of the cluster, who may write the namespace itself.
+    pub fn may_move(&self, actor: Actor, cluster: &str, namespace: &str, to: Option<&str>) -> bool {
+        let from = self.namespaces[namespace].as_deref();
+        let is_there =
+            |project: &str| self.projects.contains(&(cluster.to_owned(), project.to_owned()));
+        from == to
+            || from.is_none_or(|project| self.may_manage(actor, cluster, project))
+                && to.is_none_or(|project| {
+                    is_there(project) && self.may_manage(actor, cluster, project)
+                })
+    }
+
+    pub fn remove_project(&mut self, cluster: &str, project: &str) {
+        self.projects.remove(&(cluster.to_owned(), project.to_owned()));
+        for of in self.namespaces.values_mut() {
+            of.take_if(|of| of == project);
+        }
+    }
+
     pub fn is_used(&self, role: &str) -> bool {
         self.bindings.values().any(|binding| binding.role == role)
             || self.templates.values().any(|template| template.inherits.contains(role))
@@ -210,7 +237,10 @@ impl Reference {
     pub fn remove_cluster(&mut self, cluster: &str) {
         self.clusters.remove(cluster);
         self.bindings.retain(|(of, _), _| of != cluster);
-        self.projects.retain(|(of, _)| of != cluster);
+        let gone: Vec<_> = self.projects.iter().filter(|(of, _)| of == cluster).cloned().collect();
+        for (cluster, project) in gone {
+            self.remove_project(&cluster, &project);
+        }
     }
 }
 

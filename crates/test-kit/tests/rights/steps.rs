@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use test_kit::reached;
 use tokio::task::JoinSet;
 
-use super::plane::{CLUSTERS, OUTSIDE_GROUP, OUTSIDER, Plane, ROLE_MANAGER, SLOTS, USERS};
+use super::plane::{
+    CLUSTERS, CONNECTED, OUTSIDE_GROUP, OUTSIDER, Plane, ROLE_MANAGER, SLOTS, USERS,
+};
 use super::planted::Bug;
 use super::reference::{
     Actor, Ask, Binding, MEMBER, OWNER, Reference, Resource, Rules, Subject, Template, may_be_named,
@@ -42,9 +44,9 @@ const PROJECTS_MAX: usize = 3;
 const WHOLE_EVERY: usize = 25;
 
 pub struct Run {
-    plane: Plane,
-    reference: Reference,
-    random: StdRng,
+    pub plane: Plane,
+    pub reference: Reference,
+    pub random: StdRng,
     /// What was done, the last at the end.
     pub log: Vec<String>,
     users_made: usize,
@@ -116,18 +118,19 @@ impl Run {
         Ok(())
     }
 
-    fn one<T: Copy>(&mut self, of: &[T]) -> T {
+    pub fn one<T: Copy>(&mut self, of: &[T]) -> T {
         *of.choose(&mut self.random).expect("there is one")
     }
 
-    fn actor(&mut self) -> Actor {
+    pub fn actor(&mut self) -> Actor {
         if self.random.random_ratio(2, 5) { Actor::Root } else { Actor::User(self.one(&USERS)) }
     }
 
     async fn step(&mut self) -> Result<Option<Change>, String> {
         match self.random.random_range(0..1000) {
             0..350 => self.bind().await,
-            350..600 => self.edit_binding().await,
+            350..560 => self.edit_binding().await,
+            560..600 => self.write_namespace().await,
             600..700 => self.delete_binding().await,
             700..850 => self.write_template().await,
             850..870 => self.delete_template().await,
@@ -328,6 +331,9 @@ impl Run {
         }
         self.reference.clusters.insert(name.to_owned());
         self.plane.world.token(name).await;
+        if name == CONNECTED {
+            self.connect().await;
+        }
         if let Actor::User(user) = actor {
             // Who makes a cluster owns it.
             let subject = Subject { field: "userName", value: user.to_owned() };
@@ -387,7 +393,7 @@ impl Run {
         let path = format!("{API}/namespaces/{cluster}/projects/{name}");
         let done = self.ask(actor, "DELETE", &path, &Value::Null, wanted).await?;
         if done.is_some() {
-            self.reference.projects.remove(&(cluster, name));
+            self.reference.remove_project(&cluster, &name);
         }
         Ok(done.map(|_| Change { actor, roles: true }))
     }
@@ -493,10 +499,10 @@ impl Run {
 
 /// A write that was done.
 #[derive(Clone, Copy)]
-struct Change {
-    actor: Actor,
+pub struct Change {
+    pub actor: Actor,
     /// RBAC of the management API follows it.
-    roles: bool,
+    pub roles: bool,
 }
 
 /// Whether a binding says already what the change is to make it say.
