@@ -66,8 +66,15 @@ impl NamespaceCheck {
 
         let assignments: Api<NamespaceAssignment> = Api::namespaced(self.client.clone(), cluster);
         let kept = read(&assignments, name).await?;
-        let assigned = kept.as_ref().and_then(|kept| kept.assigned_to(uid));
-        let assigned = assigned.map(|assigned| assigned.project.as_str());
+        let assigned = match kept.as_ref().and_then(|kept| kept.assigned_to(uid)) {
+            // A project that has gone holds nothing, nor does a later one of its name.
+            Some(assigned) => {
+                let known = self.project(cluster, &assigned.project).await?;
+                known.filter(|known| known.uid == assigned.project_uid)
+            }
+            None => None,
+        };
+        let assigned = assigned.as_ref().map(|known| known.name.as_str());
         self.check_label(&write, claim, assigned).await?;
         if assigned == claim.project() {
             return Ok(());
