@@ -46,8 +46,9 @@ export class Drover {
   readonly #arguments: string[];
   #process: ChildProcess | undefined;
   #starts = 0;
+  #port = "0";
 
-  /** `folder`: kept over restarts. The port is free at the first start and stays. */
+  /** `folder`: kept over restarts. The port is free at the first start and stays, data or not. */
   constructor(name: "server" | "sim", folder: string, flags: string[]) {
     this.#name = name;
     this.#folder = folder;
@@ -61,11 +62,10 @@ export class Drover {
 
   /** Starts it and waits until it says that it is ready. */
   async start(environment: Record<string, string> = {}): Promise<string> {
-    const known = this.#starts > 0 ? new URL(this.url()).port : "0";
     this.#starts += 1;
     const log = join(this.#folder, `${this.#name}-${this.#starts}.log`);
     const output = openSync(log, "w");
-    const listen = ["--listen", `127.0.0.1:${known}`, "--data-dir", this.data];
+    const listen = ["--listen", `127.0.0.1:${this.#port}`, "--data-dir", this.data];
     const child = spawn(drover(), [this.#name, ...listen, ...this.#arguments], {
       stdio: ["ignore", output, output],
       env: { ...process.env, HOME: this.#folder, DROVER_DIE_WITH_PARENT: "1", ...environment },
@@ -77,6 +77,7 @@ export class Drover {
       const answer = await insecure(`${this.url()}/readyz`);
       if (answer !== 200) throw new Error(`/readyz says ${answer}`);
     });
+    this.#port = new URL(this.url()).port;
     return this.url();
   }
 

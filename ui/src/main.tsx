@@ -9,7 +9,7 @@ import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-qu
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { ApiError, isUnauthenticated } from "./api/errors.ts";
+import { ApiError, isUnauthenticated, loginEnd } from "./api/errors.ts";
 import { sessionQuery } from "./api/queries.ts";
 import { paths } from "./paths.ts";
 import { makeRouter } from "./routes.tsx";
@@ -21,7 +21,9 @@ const client: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     onError: (error, query) => {
       // The router's own look at the session sends people to the login itself.
-      if (isUnauthenticated(error) && query.queryKey[0] !== sessionQuery.queryKey[0]) leave();
+      if (isUnauthenticated(error) && query.queryKey[0] !== sessionQuery.queryKey[0]) {
+        leave(loginEnd(error));
+      }
     },
   }),
   defaultOptions: {
@@ -38,11 +40,11 @@ const client: QueryClient = new QueryClient({
 const router = makeRouter(client);
 
 /** The login ended: back to it, and from there to where one is. */
-function leave(): void {
+function leave(why: string | undefined): void {
   const here = router.state.location;
   if (here.pathname === "/login") return;
   client.clear();
-  void router.navigate(paths.login(here.href));
+  void router.navigate(paths.login(here.href, why));
 }
 
 const place = document.getElementById("root");

@@ -4,7 +4,9 @@ import type { AuditSearch } from "./features/audit/search.ts";
 import type { ClusterSearch } from "./features/clusters/search.ts";
 
 export const paths = {
-  login: (to?: string) => ({ to: "/login", search: to ? { to } : {} }) as const,
+  /** `loginEnd`: why there is no login any more. Not in the address, where anybody could put words of their own. */
+  login: (to?: string, loginEnd?: string) =>
+    ({ to: "/login", search: to ? { to } : {}, state: loginEnd ? { loginEnd } : {} }) as const,
   clusters: (search: ClusterSearch = {}) => ({ to: "/clusters", search }) as const,
   cluster: (cluster: string) => ({ to: "/c/$cluster", params: { cluster } }) as const,
   nodes: (cluster: string) => ({ to: "/c/$cluster/nodes", params: { cluster } }) as const,

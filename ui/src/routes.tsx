@@ -7,9 +7,10 @@ import {
   createRouter,
   Outlet,
   redirect,
+  useLocation,
   useRouter,
 } from "@tanstack/react-router";
-import { isUnauthenticated } from "./api/errors.ts";
+import { isUnauthenticated, loginEnd } from "./api/errors.ts";
 import { sessionQuery } from "./api/queries.ts";
 import { ErrorPage, NotFoundPage } from "./app/ErrorPage.tsx";
 import { Shell } from "./app/Shell.tsx";
@@ -36,9 +37,11 @@ const login = createRoute({
   component: function Login() {
     const { to } = login.useSearch();
     const router = useRouter();
+    const loginEnd = useLocation({ select: ({ state }) => state.loginEnd });
     return (
       <LoginPage
         to={to}
+        loginEnd={loginEnd}
         version={__VERSION__}
         onDone={() => (to ? router.history.push(to) : void router.navigate(paths.clusters()))}
       />
@@ -54,7 +57,8 @@ const signedIn = createRoute({
       await context.client.ensureQueryData(sessionQuery);
     } catch (error) {
       if (!isUnauthenticated(error)) throw error;
-      throw redirect(paths.login(location.href === "/" ? undefined : location.href));
+      const to = location.href === "/" ? undefined : location.href;
+      throw redirect(paths.login(to, loginEnd(error)));
     }
   },
   component: () => (
@@ -139,6 +143,9 @@ export function makeRouter(client: QueryClient) {
 }
 
 declare module "@tanstack/react-router" {
+  interface HistoryState {
+    loginEnd?: string;
+  }
   interface Register {
     router: ReturnType<typeof makeRouter>;
   }

@@ -289,7 +289,7 @@ fn a_page_opens_it_with_the_cookie_and_a_foreign_page_does_not() {
 
     for origin in ["https://evil.example", "null", "http://localhost", "https://localhost:1"] {
         let (status, body) = refused(&anyone, path, &[page[0], page[1], ("origin", origin)]);
-        assert_eq!((status, &body["code"]), (403, &json!("PermissionDenied")), "{origin} {body}");
+        assert_eq!((status, &body["code"]), (403, &json!("CrossSiteRequest")), "{origin} {body}");
     }
     assert_eq!(refused(&anyone, path, &[]).0, 401);
     let unknown = [("cookie", "R_SESS=token-x:y"), ("origin", world.server.url())];

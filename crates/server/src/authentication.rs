@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use api_meta::status::Status;
 use feature_kit::Settings;
-use http::Request;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Request};
 use identity::browser::CsrfToken;
 use identity::credential::Found;
 use identity::cross_site::{self, CrossSite, Origin};
-use identity::{Authenticate, Identity, Presented, Source};
+use identity::{Authenticate, Identity, Presented, Refused, Source};
 use rest_view::Urls;
 
 /// Verifies credentials.
@@ -48,15 +49,55 @@ impl Deref for Authenticated {
 pub enum Refusal {
     /// `token`: what the token presented is called, not its key. `reason` is not for the client.
     #[error("the credentials do not hold")]
-    Unauthenticated { token: Option<String>, reason: String },
+    Unauthenticated { token: Option<String>, reason: String, login: Option<LoginEnd> },
     #[error(transparent)]
     CrossSite(#[from] CrossSite),
+}
+
+/// Why the login of a browser no longer holds, for the user. Whoever does not have the key of its token learns nothing
+/// of that token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoginEnd {
+    #[error("the login has expired")]
+    Expired,
+    #[error("the user of this login is disabled or was deleted")]
+    NoUser,
+    /// Tokens that have expired are deleted after some time, too.
+    #[error(
+        "the login has ended: it expired, or a logout, a new password or an administrator ended it"
+    )]
+    Ended,
+    #[error("the login cookie cannot be read")]
+    Unreadable,
+}
+
+impl LoginEnd {
+    fn of(refused: Refused) -> Self {
+        match refused {
+            Refused::Expired => Self::Expired,
+            Refused::NoUser => Self::NoUser,
+            Refused::Unknown | Refused::WrongKey | Refused::Disabled => Self::Ended,
+        }
+    }
 }
 
 impl Refusal {
     /// There are no credentials.
     pub fn nothing() -> Self {
-        Self::Unauthenticated { token: None, reason: "no credentials".to_owned() }
+        Self::Unauthenticated { token: None, reason: "no credentials".to_owned(), login: None }
+    }
+
+    fn unreadable(reason: &str, headers: &HeaderMap) -> Self {
+        let login = (!headers.contains_key(AUTHORIZATION)).then_some(LoginEnd::Unreadable);
+        Self::Unauthenticated { token: None, reason: reason.to_owned(), login }
+    }
+
+    /// The login that the request came with and that has ended.
+    pub fn login_end(&self) -> Option<LoginEnd> {
+        match self {
+            Self::Unauthenticated { login, .. } => *login,
+            Self::CrossSite(_) => None,
+        }
     }
 
     /// As the Kubernetes API says it.
@@ -83,10 +124,13 @@ impl Authentication {
         request: &Request<B>,
     ) -> Result<Option<Authenticated>, Refusal> {
         let presented = match identity::presented(request.headers()) {
-            Found::Nothing | Found::Foreign => return Ok(None),
+            Found::Nothing => return Ok(None),
+            Found::Foreign if request.headers().contains_key(AUTHORIZATION) => return Ok(None),
+            Found::Foreign => {
+                return Err(Refusal::unreadable("not a login cookie", request.headers()));
+            }
             Found::Ambiguous => {
-                let reason = "more than one credential".to_owned();
-                return Err(Refusal::Unauthenticated { token: None, reason });
+                return Err(Refusal::unreadable("more than one credential", request.headers()));
             }
             Found::Ours(presented) => presented,
         };
@@ -102,28 +146,31 @@ impl Authentication {
     }
 
     /// As [`Self::identify`], where logins begin. The cookie of an earlier login means nothing there, since such
-    /// requests may come from other sites by their nature; a write that a foreign page sends is refused.
+    /// requests may come from other sites by their nature; a write that a foreign page sends is refused. Nor does a
+    /// token that no longer holds: whoever has one is here to get another.
+    ///
+    /// # Errors
+    /// [`Refusal::CrossSite`] alone.
     pub async fn identify_at_login<B>(
         &self,
         request: &Request<B>,
     ) -> Result<Option<Authenticated>, Refusal> {
-        match identity::presented(request.headers()) {
-            Found::Ours(presented) if presented.source == Source::Header => {
-                let identity = self.verify(&presented).await?;
-                Ok(Some(Authenticated { identity, csrf: None }))
-            }
-            _ => {
-                cross_site::check_anonymous(request, &self.own_origins(request))?;
-                Ok(None)
-            }
+        if let Found::Ours(presented) = identity::presented(request.headers())
+            && presented.source == Source::Header
+            && let Ok(identity) = self.verify(&presented).await
+        {
+            return Ok(Some(Authenticated { identity, csrf: None }));
         }
+        cross_site::check_anonymous(request, &self.own_origins(request))?;
+        Ok(None)
     }
 
     async fn verify(&self, presented: &Presented) -> Result<Identity, Refusal> {
         self.tokens.authenticate(presented).await.map_err(|refused| {
             tracing::debug!(token = presented.token.name, %refused, "a token was refused");
             let token = Some(presented.token.name.clone());
-            Refusal::Unauthenticated { token, reason: refused.to_string() }
+            let login = (presented.source == Source::Cookie).then(|| LoginEnd::of(refused));
+            Refusal::Unauthenticated { token, reason: refused.to_string(), login }
         })
     }
 

@@ -166,7 +166,7 @@ impl DoorRecord {
     /// Its credentials were refused.
     pub fn refuse(&self, refusal: &Refusal) {
         self.update(|state| match refusal {
-            Refusal::Unauthenticated { token, reason } => {
+            Refusal::Unauthenticated { token, reason, .. } => {
                 state.event = Some(AuditEvent::CredentialRefused);
                 state.annotations.push((names::REASON, reason.clone()));
                 let token = token.iter().map(|token| (names::TOKEN, token.clone()));

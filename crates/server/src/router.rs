@@ -18,10 +18,12 @@ use cluster_access::proxy::{Caller, Proxy};
 use feature_kit::access::Membership;
 use feature_kit::{AccessResolver, Route};
 use futures::future::BoxFuture;
-use http::{Method, Request, Response, StatusCode, Uri, request};
+use http::{Method, Request, Response, StatusCode, Uri, header, request};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use identity::Identity;
+use identity::browser::logout_cookies;
+use identity::cross_site;
 use rest_view::{RestView, Subscriber};
 
 use crate::audit_view::{self, AuditView};
@@ -47,6 +49,8 @@ const SELF_REVIEWS: [&str; 3] = [
     "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
     "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
 ];
+/// Code of the REST view for what a page of another origin may not do.
+const CROSS_SITE: &str = "CrossSiteRequest";
 /// Groups that every person of ours is in.
 const GROUPS_OF_ALL: [&str; 2] = ["system:authenticated", "system:cattle:authenticated"];
 
@@ -113,20 +117,20 @@ impl Router {
         record.cluster(cluster);
         let refused = match self.0.authentication.identify(&request).await {
             Ok(Some(identity)) if is_bound_elsewhere(&identity, cluster) => {
-                wrong_cluster(&identity, record)
+                respond::status(&wrong_cluster(&identity, record))
             }
             Ok(Some(identity)) => {
                 serve::authenticated(request.extensions());
                 record.user(|| person(&identity));
                 return Ok(self.0.proxy.handle(self.caller(&identity), request).await);
             }
-            Ok(None) => Status::unauthorized(),
+            Ok(None) => respond::status(&Status::unauthorized()),
             Err(refusal) => {
                 record.refuse(&refusal);
-                refusal.to_status()
+                refused(&refusal, &request, false)
             }
         };
-        Ok(respond::status(&refused).map(outbound))
+        Ok(refused.map(outbound))
     }
 
     /// Requests that this server answers itself.
@@ -150,8 +154,9 @@ impl Router {
         let identified = identified.inspect_err(|refusal| record.refuse(refusal));
         let identity = match identified {
             Ok(identity) => identity,
-            Err(refusal) if is_view(path) || route.is_some() => return refused_view(&refusal),
-            Err(refusal) => return respond::status(&refusal.to_status()),
+            Err(refusal) => {
+                return refused(&refusal, &request, is_view(path) || route.is_some());
+            }
         };
         if let Some(identity) = &identity {
             serve::authenticated(request.extensions());
@@ -515,18 +520,41 @@ pub(crate) fn is_public_view(path: &str) -> bool {
 
 /// An error in the form of the REST view.
 fn view_error(status: &Status) -> Response<Body> {
+    view_error_with(status, None)
+}
+
+/// `detail`: a sentence of its own for users.
+fn view_error_with(status: &Status, detail: Option<String>) -> Response<Body> {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let body = serde_json::json!({
+    let mut body = serde_json::json!({
         "baseType": "error",
         "type": "error",
         "code": status.reason,
         "status": status.code,
         "message": status.message,
     });
+    if let Some(detail) = detail {
+        body["detail"] = detail.into();
+    }
     let mut response = respond::json_bytes(code, body.to_string());
     let retry_after = status.details.as_ref().and_then(|details| details.retry_after_seconds);
     if let Some(seconds) = retry_after {
-        response.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// A request that nobody may act on, in the form of the REST view or of the Kubernetes API. A browser whose login has
+/// ended forgets the cookie, so that nothing is refused for it again.
+fn refused<B>(refusal: &Refusal, request: &Request<B>, in_view: bool) -> Response<Body> {
+    let status = refusal.to_status();
+    let mut response = if in_view { refused_view(refusal) } else { respond::status(&status) };
+    // Pages cannot read the response to an upgrade: the next request is told why.
+    let is_upgrade = cross_site::Kind::of(request) == cross_site::Kind::Upgrade;
+    if refusal.login_end().is_some() && !is_upgrade {
+        for cookie in logout_cookies() {
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+        }
     }
     response
 }
@@ -539,9 +567,9 @@ fn refused_view(refusal: &Refusal) -> Response<Body> {
             status.message =
                 "must authenticate: log in and send the token with the request".to_owned();
         }
-        Refusal::CrossSite(_) => status.reason = "PermissionDenied".into(),
+        Refusal::CrossSite(_) => status.reason = CROSS_SITE.into(),
     }
-    view_error(&status)
+    view_error_with(&status, refusal.login_end().map(|end| end.to_string()))
 }
 
 impl tower::Service<Request<Incoming>> for Router {

@@ -74,5 +74,6 @@ function refusal(status: number, answer: unknown, text: string): ApiError {
   const words = [said.message, said.detail].filter((word) => typeof word === "string" && word);
   const message = words.join(": ") || text.trim() || `the server answered ${status}`;
   const field = typeof said.fieldName === "string" ? said.fieldName : undefined;
-  return new ApiError(status, code, message, field);
+  const ended = status === 401 && typeof said.detail === "string" ? said.detail : undefined;
+  return new ApiError(status, code, message, field, ended);
 }

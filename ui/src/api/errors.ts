@@ -9,12 +9,15 @@ export class ApiError extends Error {
   readonly code: string;
   /** The field it is about, if it is about one. */
   readonly field: string | undefined;
+  /** Why the login that the request came with has ended, if it has. */
+  readonly loginEnd: string | undefined;
 
-  constructor(status: number, code: string, message: string, field?: string) {
+  constructor(status: number, code: string, message: string, field?: string, loginEnd?: string) {
     super(message);
     this.status = status;
     this.code = code;
     this.field = field;
+    this.loginEnd = loginEnd;
   }
 
   /** Nobody is logged in, or the login ended. */
@@ -35,6 +38,11 @@ export class ApiError extends Error {
 
 export function isUnauthenticated(error: unknown): boolean {
   return error instanceof ApiError && error.isUnauthenticated;
+}
+
+/** Why the login has ended, as the server says it. */
+export function loginEnd(error: unknown): string | undefined {
+  return error instanceof ApiError ? error.loginEnd : undefined;
 }
 
 /** The sentence to show for an error of any kind. */

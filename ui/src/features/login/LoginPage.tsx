@@ -14,11 +14,13 @@ import styles from "./LoginPage.module.css";
 interface LoginPageProps {
   /** Where one wanted to go, if one was sent here. */
   to?: string | undefined;
+  /** Why the login that one had has ended, if one had one. */
+  loginEnd?: string | undefined;
   version: string;
   onDone(): void;
 }
 
-export function LoginPage({ to, version, onDone }: LoginPageProps) {
+export function LoginPage({ to, loginEnd, version, onDone }: LoginPageProps) {
   const client = useQueryClient();
   const form = useRef<HTMLFormElement>(null);
   const [visible, setVisible] = useState(false);
@@ -65,9 +67,14 @@ export function LoginPage({ to, version, onDone }: LoginPageProps) {
               </Notice>
             </div>
           ) : (
-            to && (
-              <Notice tone="wait" title="You are not signed in, or your login has ended.">
-                You go straight back to where you were.
+            (to || loginEnd) && (
+              <Notice
+                tone="wait"
+                title={
+                  loginEnd ? capital(loginEnd) : "You are not signed in, or your login has ended."
+                }
+              >
+                {to ? "Sign in, and you go straight back to where you were." : "Sign in to go on."}
               </Notice>
             )
           )}
@@ -117,6 +124,11 @@ export function LoginPage({ to, version, onDone }: LoginPageProps) {
   );
 }
 
+/** The server does not know the address in the browser as its own, as behind a proxy that it does not trust. */
+const CROSS_SITE = "CrossSiteRequest";
+const CROSS_SITE_HELP =
+  "It takes logins from its own pages only. Open it by the address in its setting server-url, or name the proxy in front of it with --trusted-proxies.";
+
 function refusal(error: Error): { title: string; text: string } {
   if (error instanceof ApiError) {
     if (error.status === 401) {
@@ -124,6 +136,9 @@ function refusal(error: Error): { title: string; text: string } {
         title: "User name and password do not fit together.",
         text: "Both count exactly as typed, blanks and capitals too.",
       };
+    }
+    if (error.code === CROSS_SITE) {
+      return { title: "This address is not the server's own.", text: CROSS_SITE_HELP };
     }
     if (error.isForbidden) {
       return {
@@ -133,6 +148,9 @@ function refusal(error: Error): { title: string; text: string } {
     }
     if (error.status === 429) {
       return { title: "Too many failed tries for this name.", text: capital(error.message) };
+    }
+    if (error.isUnreachable) {
+      return { title: "The server does not take logins now.", text: capital(sentence(error)) };
     }
   }
   return { title: "Signing in did not work.", text: capital(sentence(error)) };

@@ -1,0 +1,105 @@
+/** A login that has ended: people learn why, and sign in again in the same browser. */
+
+import { rmSync } from "node:fs";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { PASSWORD, type Visitor, World } from "./world.ts";
+
+const world = new World(["--nodes", "1"]);
+
+beforeAll(() => world.start());
+afterAll(() => world.end());
+
+async function signInAgain(page: Page, password = PASSWORD): Promise<void> {
+  await page.getByLabel("User name").fill("admin");
+  await page.getByLabel("Password", { exact: true }).fill(password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Clusters", level: 1 }).waitFor();
+}
+
+/** Puts another value into the login cookie, which scripts of pages cannot. */
+async function replaceLogin(visitor: Visitor, value: string): Promise<void> {
+  const { hostname } = new URL(world.server.url());
+  const cookie = { name: "R_SESS", value, domain: hostname, path: "/" };
+  await visitor.context.addCookies([{ ...cookie, secure: true, httpOnly: true, sameSite: "Lax" }]);
+}
+
+/** Changes something by the API, as the page of this login. */
+function write(page: Page, path: string, body: unknown): Promise<number> {
+  return page.evaluate(
+    async ([path, body]) => {
+      const cookie = /__Host-CSRF=([^;]*)/.exec(document.cookie);
+      const headers = { "content-type": "application/json", "x-api-csrf": cookie?.[1] ?? "" };
+      return (await fetch(path, { method: "POST", headers, body })).status;
+    },
+    [path, JSON.stringify(body)] as const,
+  );
+}
+
+test("a login that was ended in another tab is told, and the same browser signs in again", async () => {
+  const visitor = await world.visitor();
+  await visitor.signIn();
+  await visitor.freshness("Live");
+  const second = await visitor.context.newPage();
+  await second.goto("/clusters");
+  await second.getByRole("heading", { name: "Clusters", level: 1 }).waitFor();
+  expect(await write(second, "/v3/tokens?action=logout", {})).toBe(200);
+
+  const { page } = visitor;
+  await page.getByText("The login has ended: it expired, or a logout").waitFor();
+  await visitor.expectAccessible("login after one that was ended");
+  await signInAgain(page);
+  // The other tab has the new login as well.
+  await second.reload();
+  await second.getByRole("heading", { name: "Clusters", level: 1 }).waitFor();
+  await visitor.leave();
+});
+
+test("a cookie that no longer holds keeps nobody from signing in, also after a reload", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn();
+  await replaceLogin(visitor, "token-aaaaa:bogus");
+  await page.reload();
+  await page.getByText("The login has ended").waitFor();
+  await replaceLogin(visitor, "garbled");
+  await page.goto("/clusters?q=x");
+  await page.getByText("The login cookie cannot be read.").waitFor();
+  await page.reload();
+  // What is wrong is the password, and nothing else is said to be.
+  await page.getByLabel("User name").fill("admin");
+  await page.getByLabel("Password", { exact: true }).fill("not the password");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByText("User name and password do not fit together.").waitFor();
+  await replaceLogin(visitor, "token-aaaaa:bogus");
+  await signInAgain(page);
+  await visitor.leave();
+});
+
+test("a password that is set elsewhere ends the login, and the new one opens another", async () => {
+  const [here, there] = [await world.visitor(), await world.visitor()];
+  await here.signIn();
+  await here.freshness("Live");
+  await there.signIn();
+  const changed = "also only for browser tests";
+  const change = (currentPassword: string, newPassword: string) =>
+    write(there.page, "/v3/users?action=changepassword", { currentPassword, newPassword });
+  expect(await change(PASSWORD, changed)).toBe(200);
+  await here.page.getByText("a new password or an administrator").waitFor();
+  await signInAgain(here.page, changed);
+  expect(await change(changed, PASSWORD)).toBe(200);
+  await here.page.getByText("a new password or an administrator").waitFor();
+  await Promise.all([here.leave(), there.leave()]);
+});
+
+test("a server that began anew with other keys lets the same browser sign in", async () => {
+  const visitor = await world.visitor();
+  await visitor.signIn();
+  await visitor.freshness("Live");
+  await world.server.kill();
+  rmSync(world.server.data, { recursive: true });
+  await world.startServer();
+  await visitor.page.getByText("The login has ended").waitFor();
+  await signInAgain(visitor.page);
+  await visitor.leave();
+});
