@@ -75,6 +75,14 @@ impl NamespaceAssignment {
         self.spec.assigned.as_ref().filter(|assigned| assigned.namespace_uid == namespace_uid)
     }
 
+    /// Whether it was decided which project the namespace of this uid is in, or that it is in none.
+    pub fn is_decided(&self, namespace_uid: &str) -> bool {
+        match &self.spec.assigned {
+            Some(assigned) => assigned.namespace_uid == namespace_uid,
+            None => true,
+        }
+    }
+
     /// A change of the namespace of this uid to `project` (empty: out of its project) that may still come. `now` in
     /// seconds since 1970.
     pub fn pending_to(

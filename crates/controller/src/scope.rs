@@ -41,15 +41,20 @@ pub struct DownstreamScope {
 }
 
 impl DownstreamScope {
-    /// A client that acts downstream as this user, by impersonation: for what is not among the agent's own
-    /// rights. Audit logs of the cluster name both.
+    /// A client that acts downstream as this user: see [`impersonate`].
     pub fn client_as(&self, user: &HeaderValue) -> Client {
-        let (own, user) = (self.client.clone(), user.clone());
-        let service = move |mut request: Request<kube::client::Body>| {
-            let own = own.clone();
-            request.headers_mut().insert("impersonate-user", user.clone());
-            async move { own.send(request).await }
-        };
-        Client::new(tower::service_fn(service), "default")
+        impersonate(&self.client, user)
     }
+}
+
+/// A client that acts as this user, by impersonation with the rights of `own`: for what is not among an agent's own
+/// rights. Audit logs of the cluster name both.
+pub fn impersonate(own: &Client, user: &HeaderValue) -> Client {
+    let (own, user) = (own.clone(), user.clone());
+    let service = move |mut request: Request<kube::client::Body>| {
+        let own = own.clone();
+        request.headers_mut().insert("impersonate-user", user.clone());
+        async move { own.send(request).await }
+    };
+    Client::new(tower::service_fn(service), "default")
 }

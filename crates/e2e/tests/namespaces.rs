@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::journey::{self, Imported, MANAGEMENT, Target};
 use e2e::{Agent, Cli, Client, Guarantee, Server, Shared, eventually, no_second_try};
 use http::{Method, Request};
@@ -293,6 +293,68 @@ fn manifests_that_name_a_project_put_their_namespaces_there() {
     world.target.kubectl.succeed(&["annotate", "namespace", "web", &foreign]).unwrap();
     kubectl.succeed(&["annotate", "namespace", "web", "mine=1"]).unwrap();
     assert_eq!(world.says("web").0.as_deref(), Some("c-m-abcdefgh:p-12345"));
+}
+
+/// The whole id of a project of a cluster.
+fn project_named(admin: &Client, cluster: &str, name: &str) -> String {
+    let path = format!("/v3/projects?clusterId={cluster}&name={name}");
+    eventually("the cluster has its first projects", || {
+        let found = admin.get(&path)?.success()?;
+        let id = found["data"][0]["id"].as_str();
+        id.map(str::to_owned).with_context(|| format!("no project {name}: {found}"))
+    })
+}
+
+#[test]
+fn default_and_the_systems_namespaces_begin_in_the_projects_default_and_system() {
+    no_second_try(Guarantee::Rights);
+    let world = world();
+    let (admin, id) = (&world.admin, world.imported.id.as_str());
+    let [default, system] = ["Default", "System"].map(|name| project_named(admin, id, name));
+    world.is_in("default", Some(&default));
+    for name in ["kube-system", "kube-public", "kube-node-lease", "cattle-system"] {
+        world.is_in(name, Some(&system));
+    }
+    let container = json!({"name": "web", "image": "nginx"});
+    let workload = json!({"name": "begin", "namespaceId": "default", "containers": [container]});
+    good(admin.post(&format!("/v3/project/{default}/workloads"), &workload));
+
+    // The management API as a cluster.
+    let [of_local, system_of_local] =
+        ["Default", "System"].map(|name| project_named(admin, "local", name));
+    let in_local = |name: &str, project: Option<&str>| {
+        eventually("the namespace of local says its project", || -> Result<()> {
+            let path = format!("/v3/clusters/local/namespaces/{name}");
+            let found = admin.get(&path)?.success()?;
+            ensure!(found["projectId"].as_str() == project, "{found}");
+            Ok(())
+        });
+    };
+    in_local("default", Some(&of_local));
+    in_local("kube-system", Some(&system_of_local));
+
+    // Whoever takes one out means it, wherever it is.
+    for (cluster, name) in [(id, "kube-public"), ("local", "default")] {
+        let path = format!("/v3/clusters/{cluster}/namespaces/{name}?action=move");
+        let moved = admin.post(&path, &json!({"projectId": ""})).unwrap();
+        assert_eq!(moved.status, 204, "{}", moved.text());
+    }
+    world.is_in("kube-public", None);
+    in_local("default", None);
+
+    // A namespace that others make begins there too, and whoever may not put namespaces there does not make it.
+    let setting = "/v3/settings/system-namespaces";
+    let names = good(admin.get(setting))["value"].as_str().unwrap().to_owned();
+    good(admin.put(setting, &json!({"value": format!("{names},addon-system,kube-addons")})));
+    let rules = json!([{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["*"]}]);
+    let (_, maker) = world.person("maker", &rules);
+    let refused = maker.post(&world.namespaces(), &namespace("kube-addons", None)).unwrap();
+    assert_eq!(refused.status, 403, "{}", refused.text());
+    assert!(refused.text().contains("manage-namespaces"), "{}", refused.text());
+    world.target.kubectl.apply(&[namespace("addon-system", None)]).unwrap();
+    world.is_in("addon-system", Some(&system));
+    assert_eq!(world.says("kube-public"), (None, None));
+    in_local("default", None);
 }
 
 #[test]

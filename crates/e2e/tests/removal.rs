@@ -8,9 +8,6 @@ use e2e::{Cli, Client, Kubeconfig, Server, eventually, snapshot};
 use serde_json::{Value, json};
 use testbed::RealCluster;
 
-/// Annotation of a namespace: its project.
-const PROJECT: &str = "field.cattle.io/projectId";
-
 struct World {
     server: Server,
     cli: Cli,
@@ -52,15 +49,12 @@ fn is_gone(server: &Server, id: &str) -> Result<()> {
     Ok(())
 }
 
-/// Puts a Secret of the cluster's project Default into namespace `default`, which people put into the project.
+/// Puts a Secret of the cluster's project Default into namespace `default`, which begins in it.
 fn share_a_secret(world: &World, cluster: &str) {
     let admin = world.server.admin().unwrap();
     let path = format!("/v3/projects?clusterId={cluster}&name=Default");
     let projects = admin.get(&path).unwrap().success().unwrap();
     let project = projects["data"][0]["id"].as_str().unwrap();
-    let moving = format!("/v3/clusters/{cluster}/namespaces/default?action=move");
-    let moved = admin.post(&moving, &serde_json::json!({"projectId": project})).unwrap();
-    assert_eq!(moved.status, 204, "{}", moved.text());
     let path = format!("/v3/projects/{project}/secrets");
     let shared = json!({"name": "shared", "stringData": {"k": "v"}});
     eventually("a Secret of the project", || admin.post(&path, &shared)?.success().map(drop));
@@ -84,10 +78,6 @@ fn removing_a_cluster_leaves_no_object_of_ours_in_it() {
 
     world.cli.succeed(&["cluster", "rm", "visited", "--yes"]).unwrap();
     is_gone(&world.server, &imported.id).unwrap();
-    let taken_off = format!("{PROJECT}-");
-    for what in ["annotate", "label"] {
-        world.target.kubectl.succeed(&[what, "namespace", "default", &taken_off]).unwrap();
-    }
     eventually("all objects are as before", || {
         let after = snapshot::take(&world.admin)?;
         let left = snapshot::differences(&before, &after);

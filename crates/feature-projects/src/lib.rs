@@ -19,7 +19,8 @@ use feature_kit::{
 pub fn feature(context: &ManagementContext) -> Feature {
     use project::namespaces::{check, controller};
     let check_identity = check::identity();
-    let check = check::NamespaceCheck::new(context.clients.controller(&check_identity));
+    let client = context.clients.controller(&check_identity);
+    let check = check::NamespaceCheck::new(client, &context.scope.reflectors);
     let rules = KindRules::of::<Project>().admit_with(Arc::new(project::admission::ProjectRules));
     Feature::new("projects")
         .kind_with(rules)

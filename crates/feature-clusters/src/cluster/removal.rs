@@ -182,7 +182,7 @@ impl Removal {
         let started = self.with_report(&key, |report| report.downstream_started)
             || noted.is_some_and(|condition| condition.reason == DOWNSTREAM_GOING);
         let step = match client {
-            Some(client) => downstream::step(&client).await,
+            Some(client) => downstream::step(&client, &key.name).await,
             // Our namespace takes the agent along; what is left is the garbage collector's.
             None if started => Step::Done(Vec::new()),
             None => Step::Unreachable("the cluster's agent is not connected".to_owned()),

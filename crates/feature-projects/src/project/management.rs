@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use api_management::{Cluster, Project, condition, ids, keys, project};
+use api_management::{Cluster, Project, condition};
 use controller::{
     ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
     Runner, StatusPatch, Target, Whole, ensure,
@@ -18,6 +18,8 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Client, ResourceExt};
+
+use super::initial::Initial;
 
 const DEFAULT_CREATED: OwnedCondition = OwnedCondition::of("Cluster", "DefaultProjectCreated");
 const SYSTEM_CREATED: OwnedCondition = OwnedCondition::of("Cluster", "SystemProjectCreated");
@@ -52,23 +54,18 @@ struct InitialProjects {
 }
 
 /// The projects that the cluster has yet to get, with the condition that each makes true. Pure.
-///
-/// Names are made of the cluster's uid, so that a second try finds the first one's work.
 pub(crate) fn desired(cluster: &Cluster) -> Vec<(OwnedCondition, Project)> {
-    let wanted = [
-        (DEFAULT_CREATED, project::DEFAULT_DISPLAY_NAME, keys::DEFAULT_PROJECT, 0),
-        (SYSTEM_CREATED, project::SYSTEM_DISPLAY_NAME, keys::SYSTEM_PROJECT, ids::SUFFIX_LEN),
-    ];
-    let uid = digits(&cluster.uid().unwrap_or_default());
-    let missing = wanted
+    let conditions = &cluster.status.conditions;
+    let missing = Initial::ALL
         .into_iter()
-        .filter(|(owned, ..)| !condition::is_true(&cluster.status.conditions, owned.condition()));
-    let make = |(owned, display_name, label, offset): (OwnedCondition, &str, &str, usize)| {
-        let random = uid.get(offset..offset + ids::SUFFIX_LEN).unwrap_or(&[0; ids::SUFFIX_LEN]);
+        .map(|initial| (created(initial), initial))
+        .filter(|(owned, _)| !condition::is_true(conditions, owned.condition()));
+    let make = |(owned, initial): (OwnedCondition, Initial)| {
+        let display_name = initial.display_name();
         let mut project = Project::default();
-        project.metadata.name = Some(ids::from_random(ids::PROJECT_PREFIX, random));
+        project.metadata.name = Some(initial.project_name(cluster));
         project.metadata.namespace = cluster.metadata.name.clone();
-        project.metadata.labels = Some([(label.to_owned(), "true".to_owned())].into());
+        project.metadata.labels = Some([(initial.label().to_owned(), "true".to_owned())].into());
         project.metadata.owner_references = Some(vec![owner_reference(cluster)]);
         project.spec.display_name = display_name.to_owned();
         project.spec.description = format!("{display_name} project created for the cluster");
@@ -78,14 +75,11 @@ pub(crate) fn desired(cluster: &Cluster) -> Vec<(OwnedCondition, Project)> {
     missing.map(make).collect()
 }
 
-/// The bytes that a uid's hexadecimal digits stand for, without those that the format fixes.
-fn digits(uid: &str) -> Vec<u8> {
-    let hex: Vec<u8> =
-        uid.chars().filter_map(|c| c.to_digit(16)).filter_map(|d| u8::try_from(d).ok()).collect();
-    let bytes: Vec<u8> = hex.chunks_exact(2).map(|pair| pair[0] * 16 + pair[1]).collect();
-    // Bytes 6 and 8 carry the version and the variant.
-    let free = bytes.iter().enumerate().filter(|(at, _)| *at != 6 && *at != 8);
-    free.map(|(_, byte)| *byte).collect()
+fn created(initial: Initial) -> OwnedCondition {
+    match initial {
+        Initial::Default => DEFAULT_CREATED,
+        Initial::System => SYSTEM_CREATED,
+    }
 }
 
 fn owner_reference(cluster: &Cluster) -> OwnerReference {

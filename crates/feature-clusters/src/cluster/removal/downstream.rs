@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use api_management::keys;
 use controller::error::is_code;
+use controller::scope::impersonate;
+use feature_kit::ControllerIdentity;
+use http::HeaderValue;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use super::report::{Left, Removed};
 use crate::cluster_registration_token::manifest::AGENT_NAME;
@@ -36,17 +40,17 @@ pub fn everything(why: &str) -> Vec<Left> {
     ]
 }
 
-/// Deletes what carries our label, then our namespace, which owns the agent and its rights. The
-/// agent's own rights must go last: they go with the namespace.
-pub async fn step(client: &Client) -> Step {
-    match tokio::time::timeout(STEP_TIME_MAX, try_step(client)).await {
+/// Takes the projects off the namespaces, deletes what carries our label, then our namespace, which owns the agent and
+/// its rights. The agent's own rights must go last: they go with the namespace. `cluster`: its id.
+pub async fn step(client: &Client, cluster: &str) -> Step {
+    match tokio::time::timeout(STEP_TIME_MAX, try_step(client, cluster)).await {
         Ok(Ok(step)) => step,
         Ok(Err(error)) => Step::Unreachable(error.to_string()),
         Err(_) => Step::Unreachable(format!("no answer within {} s", STEP_TIME_MAX.as_secs())),
     }
 }
 
-async fn try_step(client: &Client) -> Result<Step, kube::Error> {
+async fn try_step(client: &Client, cluster: &str) -> Result<Step, kube::Error> {
     let mut removed = Vec::new();
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace = namespaces.get_opt(keys::SYSTEM_NS).await?;
@@ -56,6 +60,8 @@ async fn try_step(client: &Client) -> Result<Step, kube::Error> {
         removed.extend(delete_labelled::<ClusterRole>(client, |_| true).await?);
         return Ok(Step::Done(removed));
     };
+    // Before the role under which that is done.
+    release_namespaces(client, cluster).await?;
     let others = |name: &str| name != AGENT_NAME;
     removed.extend(delete_labelled::<ClusterRoleBinding>(client, others).await?);
     removed.extend(delete_labelled::<ClusterRole>(client, others).await?);
@@ -67,6 +73,35 @@ async fn try_step(client: &Client) -> Result<Step, kube::Error> {
         }
     }
     Ok(Step::Going(removed))
+}
+
+/// Takes off the namespaces what the controller of their projects wrote there, as that controller.
+async fn release_namespaces(client: &Client, cluster: &str) -> Result<(), kube::Error> {
+    let user = ControllerIdentity::new(keys::OWNED_NAMESPACE_PROJECTS, Vec::new()).user();
+    let user = HeaderValue::from_str(&user).expect("a name without line ends");
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let writer: Api<Namespace> = Api::all(impersonate(client, &user));
+    let of_projects = ListParams::default().labels(keys::PROJECT_ID);
+    let off = json!({"metadata": {
+        "annotations": {keys::PROJECT_ID: null},
+        "labels": {keys::PROJECT_ID: null},
+    }});
+    for namespace in namespaces.list_metadata(&of_projects).await?.items {
+        let project = namespace.annotations().get(keys::PROJECT_ID);
+        let owner = project.and_then(|id| id.split_once(':')).map(|(owner, _)| owner);
+        if owner != Some(cluster) {
+            continue;
+        }
+        let name = namespace.name_any();
+        let patched =
+            writer.patch_metadata(&name, &PatchParams::default(), &Patch::Merge(&off)).await;
+        match patched {
+            // Refused: the role went in an earlier step.
+            Err(error) if is_code(&error, 404) || is_code(&error, 403) => {}
+            done => drop(done?),
+        }
+    }
+    Ok(())
 }
 
 async fn delete_labelled<K>(

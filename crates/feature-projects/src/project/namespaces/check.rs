@@ -1,15 +1,18 @@
 //! Writes of namespaces through Drover: whoever changes the project of one may manage the namespaces of both projects,
 //! which is the verb `manage-namespaces` on a project.
 
+use std::sync::Arc;
+
 use api_management::namespace_assignment::PendingAssignment;
-use api_management::{NamespaceAssignment, Project, keys};
+use api_management::{Cluster, NamespaceAssignment, Project, keys, setting};
 use api_meta::names::dns1123_label;
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use controller::error::is_code;
+use controller::{Reflector, Reflectors, Whole};
 use feature_kit::access::cluster_group;
 use feature_kit::rbac::{ours, rule};
-use feature_kit::{CheckedWrite, ControllerIdentity, WriteCheck};
+use feature_kit::{CheckedWrite, ControllerIdentity, Settings, WriteCheck};
 use futures::future::BoxFuture;
 use http::Method;
 use k8s_openapi::api::authorization::v1::{
@@ -21,6 +24,7 @@ use serde_json::Value;
 
 use super::now;
 use super::step::Claim;
+use crate::project::initial::Initial;
 
 /// On a project: may put namespaces into it and take them out.
 pub const VERB: &str = "manage-namespaces";
@@ -43,6 +47,8 @@ pub fn identity() -> ControllerIdentity {
 /// See the module.
 pub struct NamespaceCheck {
     client: Client,
+    clusters: Arc<Reflector<Whole<Cluster>>>,
+    settings: Settings,
 }
 
 /// A project of the cluster.
@@ -53,8 +59,8 @@ struct Known {
 
 impl NamespaceCheck {
     /// `client` acts as [`identity`].
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    pub fn new(client: Client, reflectors: &Reflectors) -> Self {
+        Self { client, clusters: reflectors.get(), settings: Settings::new(reflectors) }
     }
 
     async fn change(&self, write: CheckedWrite<'_>) -> Result<(), Status> {
@@ -77,7 +83,10 @@ impl NamespaceCheck {
         let assigned = assigned.as_ref().map(|known| known.name.as_str());
         self.check_label(&write, claim, assigned).await?;
         if assigned == claim.project() {
-            return Ok(());
+            return match is_new && claim == Claim::None {
+                true => self.check_beginning(&write, name).await,
+                false => Ok(()),
+            };
         }
         if let Some(project) = assigned {
             self.require(&write, name, project, "out of").await?;
@@ -102,6 +111,19 @@ impl NamespaceCheck {
             return Ok(());
         }
         note(&assignments, name, uid, project).await
+    }
+
+    /// A new namespace that begins in a project by its name gets the project's Secrets, as one that is put there does.
+    async fn check_beginning(&self, write: &CheckedWrite<'_>, name: &str) -> Result<(), Status> {
+        tokio::join!(self.settings.synced(), self.clusters.synced());
+        let names = self.settings.get(setting::SYSTEM_NAMESPACES);
+        let Some(initial) = Initial::of_namespace(name, &names) else { return Ok(()) };
+        let Some(cluster) = self.clusters.named(write.cluster) else { return Ok(()) };
+        let project = initial.project_name(&cluster);
+        match self.project(write.cluster, &project).await? {
+            Some(_) => self.require(write, name, &project, "into").await,
+            None => Ok(()),
+        }
     }
 
     /// The label follows the annotation, a moment later. One that names a third project of the cluster would deceive

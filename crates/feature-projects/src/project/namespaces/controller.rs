@@ -1,22 +1,24 @@
 //! Keeps true: the annotation and the label of every namespace of a cluster say the project that it was assigned to,
-//! and an assignment goes with its namespace.
+//! `default` and the system's namespaces begin in the projects Default and System, and an assignment goes with its
+//! namespace.
 //!
-//! Runs once per connected cluster. Watches namespaces there, assignments and projects here. What holds is read anew
-//! before anything is put back, since watches may be behind. Acts downstream by impersonation of its own identity,
-//! with a role that it keeps there. In the cluster `local` only administrators can write namespaces, so there the
-//! annotation itself says the project and there is nothing to keep.
+//! Runs once per connected cluster. Watches namespaces there, assignments, projects and the setting
+//! `system-namespaces` here. What holds is read anew before anything is put back, since watches may be behind. Acts
+//! downstream by impersonation of its own identity, with a role that it keeps there. In the cluster `local` only
+//! administrators can write namespaces, so there the annotation itself says the project: nothing is put back, and the
+//! only assignments are of namespaces that began in a project.
 
 use std::sync::Arc;
 
 use api_management::namespace_assignment::Assignment;
-use api_management::{Cluster, NamespaceAssignment, Project, ids, keys};
+use api_management::{Cluster, NamespaceAssignment, Project, ids, keys, setting};
 use controller::error::is_code;
 use controller::{
     Attempt, DownstreamController, DownstreamScope, Key, Limits, Outcome, Projection, Reconcile,
     ReconcileError, Reflector, Runner, Whole,
 };
 use feature_kit::rbac::{ours, rule};
-use feature_kit::{ControllerIdentity, ManagementContext};
+use feature_kit::{ControllerIdentity, ManagementContext, Settings};
 use futures::future::BoxFuture;
 use http::HeaderValue;
 use k8s_openapi::api::core::v1::{Event, Namespace, ObjectReference};
@@ -29,6 +31,7 @@ use serde_json::json;
 use super::step::{Claim, Step, step};
 use super::{migration, now};
 use crate::own_role::{OwnRole, Place};
+use crate::project::initial::Initial;
 
 const CONTROLLER: &str = "namespace-projects";
 /// Namespaces of one cluster that are written at once.
@@ -43,6 +46,8 @@ pub fn identity() -> ControllerIdentity {
             ours(&["clusters", "projects"], &["get"]),
             ours(&["clusters/status"], &["patch"]),
             ours(&["namespaceassignments"], &["get", "create", "update", "delete"]),
+            // Of the cluster `local`.
+            rule("", &["namespaces"], &["patch"]),
         ],
     )
 }
@@ -55,6 +60,7 @@ pub fn build(context: &ManagementContext, client: Client) -> Arc<dyn DownstreamC
         clusters: reflectors.get(),
         projects: reflectors.get(),
         assignments: reflectors.get(),
+        settings: Settings::new(reflectors),
     })
 }
 
@@ -65,6 +71,7 @@ pub(super) struct NamespaceProjects {
     pub(super) clusters: Arc<Reflector<Whole<Cluster>>>,
     pub(super) projects: Arc<Reflector<Whole<Project>>>,
     pub(super) assignments: Arc<Reflector<Whole<NamespaceAssignment>>>,
+    settings: Settings,
 }
 
 impl DownstreamController for NamespaceProjects {
@@ -114,9 +121,7 @@ struct Keeper {
 }
 
 async fn run(scope: DownstreamScope, here: NamespaceProjects) {
-    if scope.cluster == ids::LOCAL_CLUSTER {
-        return;
-    }
+    let is_local = scope.cluster == ids::LOCAL_CLUSTER;
     let user = HeaderValue::from_str(&identity().user()).expect("a name without line ends");
     let place = Arc::new(Place {
         cluster: scope.cluster.clone(),
@@ -129,7 +134,7 @@ async fn run(scope: DownstreamScope, here: NamespaceProjects) {
     let role = OwnRole::new(&identity(), keys::OWNED_NAMESPACE_PROJECTS, rules);
     let keeper = Arc::new(Keeper {
         cluster: scope.cluster.clone(),
-        client: scope.client_as(&user),
+        client: if is_local { here.client.clone() } else { scope.client_as(&user) },
         namespaces: scope.reflectors.get(),
         place: place.clone(),
         here,
@@ -141,9 +146,12 @@ async fn run(scope: DownstreamScope, here: NamespaceProjects) {
             here.clusters.synced(),
             here.projects.synced(),
             here.assignments.synced(),
+            here.settings.synced(),
             keeper.namespaces.synced()
         );
-        migration::run(here, &keeper.cluster, &keeper.namespaces).await;
+        if !is_local {
+            migration::run(here, &keeper.cluster, &keeper.namespaces).await;
+        }
         let limits = Limits { running_per_lane_max: NAMESPACES_AT_ONCE, ..Limits::default() };
         let runner = Runner::with_limits(keeper.clone(), limits);
         watch(&runner, &keeper);
@@ -156,29 +164,66 @@ async fn run(scope: DownstreamScope, here: NamespaceProjects) {
 }
 
 /// Keys are the names of downstream namespaces.
-fn watch(runner: &Runner, keeper: &Keeper) {
+fn watch(runner: &Runner, keeper: &Arc<Keeper>) {
     runner.watch(&keeper.namespaces, |change| [change.key().clone()]);
     let cluster = keeper.cluster.clone();
     runner.watch(&keeper.here.assignments, move |change| {
         let key = change.key();
         (key.namespace == cluster).then(|| Key::cluster_scoped(&key.name))
     });
-    // A project that has gone holds no namespaces.
-    let (cluster, assignments) = (keeper.cluster.clone(), keeper.here.assignments.clone());
+    let concerned = keeper.clone();
     runner.watch(&keeper.here.projects, move |change| {
-        let project = change.key();
-        let mut held = Vec::new();
-        if project.namespace == cluster {
-            held = assignments.in_namespace(&cluster);
-            held.retain(|(_, it)| {
-                it.spec.assigned.as_ref().is_some_and(|a| a.project == project.name)
-            });
-        }
-        held.into_iter().map(|(key, _)| Key::cluster_scoped(&key.name)).collect::<Vec<_>>()
+        concerned.concerned_by(change.key(), change.object())
+    });
+    // The settings themselves cannot be read while they report a change.
+    let concerned = keeper.clone();
+    runner.watch(keeper.here.settings.reflector(), move |change| {
+        let is_list = change.key().name == setting::SYSTEM_NAMESPACES;
+        if is_list { concerned.beginning(change.object().effective()) } else { Vec::new() }
     });
 }
 
 impl Keeper {
+    /// The namespaces for which a change of a project matters: a project that has gone holds none, and an initial one
+    /// that has come gets its own.
+    fn concerned_by(&self, key: &Key, project: &Project) -> Vec<Key> {
+        if key.namespace != self.cluster {
+            return Vec::new();
+        }
+        let mut held = self.here.assignments.in_namespace(&self.cluster);
+        held.retain(|(_, it)| it.spec.assigned.as_ref().is_some_and(|it| it.project == key.name));
+        let held = held.into_iter().map(|(key, _)| Key::cluster_scoped(&key.name));
+        let is_initial = project.is_default() || project.is_system();
+        let names = self.here.settings.get(setting::SYSTEM_NAMESPACES);
+        let beginning = if is_initial { self.beginning(&names) } else { Vec::new() };
+        held.chain(beginning).collect()
+    }
+
+    /// Namespaces that are to begin in an initial project, or did. `system`: those of System, as the setting has them.
+    fn beginning(&self, system: &str) -> Vec<Key> {
+        let mut all: Vec<Key> = self.namespaces.all().into_iter().map(|(key, _)| key).collect();
+        all.retain(|key| Initial::of_namespace(&key.name, system).is_some());
+        all
+    }
+
+    /// The project in which a namespace begins of which nobody has decided yet.
+    fn initial(
+        &self,
+        name: &str,
+        namespace: &Seen,
+        kept: Option<&NamespaceAssignment>,
+    ) -> Option<String> {
+        if kept.is_some_and(|kept| kept.is_decided(&namespace.uid)) {
+            return None;
+        }
+        let names = self.here.settings.get(setting::SYSTEM_NAMESPACES);
+        let initial = Initial::of_namespace(name, &names)?;
+        let cluster = self.here.clusters.named(&self.cluster)?;
+        let project = initial.project_name(&cluster);
+        let stored = self.here.projects.get(&Key::namespaced(&self.cluster, &project))?;
+        initial.is(&stored, &cluster).then_some(project)
+    }
+
     async fn keep(&self, name: &str) -> Result<Outcome, ReconcileError> {
         if !self.place.is_staying() {
             return Ok(Outcome::Done);
@@ -190,13 +235,14 @@ impl Keeper {
             return Ok(Outcome::Done);
         }
         let known = self.here.assignments.get(&Key::namespaced(&self.cluster, name));
-        let step = self.step(&namespace, known.as_deref(), |project| {
+        let initial = self.initial(name, &namespace, known.as_deref());
+        let step = self.step(&namespace, known.as_deref(), initial.as_deref(), |project| {
             self.here.projects.get(&Key::namespaced(&self.cluster, project)).map(|it| uid_of(&it))
         });
         if step == Step::Nothing {
             return Ok(Outcome::Done);
         }
-        self.act(name, &namespace).await.map(|()| Outcome::Done)
+        self.act(name, &namespace, initial.as_deref()).await.map(|()| Outcome::Done)
     }
 
     /// `uid_of_project`: of a project of this cluster, if there is one of the name.
@@ -204,8 +250,13 @@ impl Keeper {
         &self,
         namespace: &Seen,
         kept: Option<&NamespaceAssignment>,
+        initial: Option<&str>,
         uid_of_project: impl Fn(&str) -> Option<String>,
     ) -> Step {
+        if self.cluster == ids::LOCAL_CLUSTER {
+            let begins = initial.filter(|_| namespace.project.is_none());
+            return begins.map_or(Step::Nothing, |project| Step::Begin(project.to_owned()));
+        }
         let assigned = kept.and_then(|kept| kept.assigned_to(&namespace.uid));
         let assigned = assigned
             .filter(|it| uid_of_project(&it.project).as_ref() == Some(&it.project_uid))
@@ -216,11 +267,16 @@ impl Keeper {
             kept.is_some_and(|kept| kept.pending_to(project, &namespace.uid, now()).is_some())
         };
         let is_project = |name: &str| uid_of_project(name).is_some();
-        step(assigned, claim, namespace.label.as_deref(), is_pending, is_project)
+        step(assigned, initial, claim, namespace.label.as_deref(), is_pending, is_project)
     }
 
     /// Decides once more by what is stored now, and does it.
-    async fn act(&self, name: &str, namespace: &Seen) -> Result<(), ReconcileError> {
+    async fn act(
+        &self,
+        name: &str,
+        namespace: &Seen,
+        initial: Option<&str>,
+    ) -> Result<(), ReconcileError> {
         let assignments = self.assignments();
         let reading = || format!("read the assignment of namespace \"{name}\"");
         let kept = assignments.get_opt(name).await.attempt(reading)?;
@@ -228,14 +284,33 @@ impl Keeper {
         let mut uids = std::collections::BTreeMap::new();
         let assigned = kept.iter().filter_map(|kept| kept.spec.assigned.as_ref());
         let claim = Claim::of(namespace.project.as_deref(), &self.cluster);
-        let named = assigned.map(|it| it.project.as_str()).chain(claim.project());
+        let initial =
+            initial.filter(|_| !kept.as_ref().is_some_and(|kept| kept.is_decided(&namespace.uid)));
+        let named = assigned.map(|it| it.project.as_str()).chain(claim.project()).chain(initial);
         for project in named.chain(namespace.label.as_deref().filter(|label| is_name(label))) {
             let found = projects.get_opt(project).await;
             let found = found.attempt(|| format!("read project \"{project}\""))?;
             uids.extend(found.map(|found| (project.to_owned(), uid_of(&found))));
         }
-        match self.step(namespace, kept.as_ref(), |project| uids.get(project).cloned()) {
+        let initial = initial.filter(|project| uids.contains_key(*project));
+        match self.step(namespace, kept.as_ref(), initial, |project| uids.get(project).cloned()) {
             Step::Nothing => Ok(()),
+            Step::Begin(project) => {
+                let mut assignment = kept.unwrap_or_default();
+                assignment.metadata.name = Some(name.to_owned());
+                assignment.assign(Some(Assignment {
+                    project_uid: uids.get(&project).cloned().unwrap_or_default(),
+                    namespace_uid: namespace.uid.clone(),
+                    project: project.clone(),
+                }));
+                let options = PostParams::default();
+                let written = match assignment.metadata.resource_version {
+                    Some(_) => assignments.replace(name, &options, &assignment).await,
+                    None => assignments.create(&options, &assignment).await,
+                };
+                written.attempt(|| format!("assign namespace \"{name}\""))?;
+                self.write_project(name, namespace, Some(&project)).await.map(drop)
+            }
             Step::Adopt(project) => {
                 let Some(mut kept) = kept else { return Ok(()) };
                 let pending =
@@ -257,12 +332,13 @@ impl Keeper {
         Api::namespaced(self.here.client.clone(), &self.cluster)
     }
 
-    async fn put_back(
+    /// Writes the annotation and the label, if nothing else was written meanwhile. Says whether it did.
+    async fn write_project(
         &self,
         name: &str,
         namespace: &Seen,
         project: Option<&str>,
-    ) -> Result<(), ReconcileError> {
+    ) -> Result<bool, ReconcileError> {
         let id = project.map(|project| format!("{}:{project}", self.cluster));
         let patch = json!({"metadata": {
             // Of the version that was looked at: what came since is looked at first.
@@ -274,17 +350,28 @@ impl Keeper {
         let written =
             namespaces.patch_metadata(name, &PatchParams::default(), &Patch::Merge(&patch)).await;
         match written {
+            Ok(_) => Ok(true),
             // A watch says so in a moment.
-            Err(error) if is_code(&error, 404) || is_code(&error, 409) => return Ok(()),
+            Err(error) if is_code(&error, 404) || is_code(&error, 409) => Ok(false),
             Err(error) => {
                 if is_code(&error, 403) {
                     self.place.refused.notify_one();
                 }
-                return Err(error)
-                    .attempt(|| format!("put back the project of namespace \"{name}\""));
+                Err(error).attempt(|| format!("write the project of namespace \"{name}\""))
             }
-            Ok(_) => {}
         }
+    }
+
+    async fn put_back(
+        &self,
+        name: &str,
+        namespace: &Seen,
+        project: Option<&str>,
+    ) -> Result<(), ReconcileError> {
+        if !self.write_project(name, namespace, project).await? {
+            return Ok(());
+        }
+        let id = project.map(|project| format!("{}:{project}", self.cluster));
         let is_label_missing = namespace.label.is_none() && namespace.project == id;
         if is_label_missing {
             return Ok(());

@@ -36,14 +36,17 @@ pub enum Step {
     Nothing,
     /// A change that was let through has come: this project holds from now on.
     Adopt(Option<String>),
+    /// It is in this project from the start.
+    Begin(String),
     /// The annotation and the label are to say this project again.
     PutBack(Option<String>),
 }
 
-/// Decides. `assigned` is what holds; `is_pending` says whether a change to a project was let through; `is_project`
-/// whether the cluster has a project of a name.
+/// Decides. `assigned` is what holds; `initial` the project of a namespace of which nobody has decided yet; `is_pending`
+/// says whether a change to a project was let through; `is_project` whether the cluster has a project of a name.
 pub fn step(
     assigned: Option<&str>,
+    initial: Option<&str>,
     claim: Claim<'_>,
     label: Option<&str>,
     is_pending: impl Fn(Option<&str>) -> bool,
@@ -52,6 +55,11 @@ pub fn step(
     let claimed = claim.project();
     if claimed != assigned && is_pending(claimed) {
         return Step::Adopt(claimed.map(str::to_owned));
+    }
+    if let (None, Some(project)) = (assigned, initial)
+        && claim != Claim::Foreign
+    {
+        return Step::Begin(project.to_owned());
     }
     let is_as_assigned = match assigned {
         Some(project) => claimed == assigned && label == Some(project),
@@ -70,7 +78,8 @@ mod tests {
 
     fn after(assigned: Option<&str>, annotation: Option<&str>, label: Option<&str>) -> Step {
         let is_pending = |project: Option<&str>| project == Some("p-let");
-        step(assigned, Claim::of(annotation, "c-a"), label, is_pending, |name| name != "other")
+        let claim = Claim::of(annotation, "c-a");
+        step(assigned, None, claim, label, is_pending, |name| name != "other")
     }
 
     #[test]
@@ -92,6 +101,23 @@ mod tests {
         }
         assert_eq!(after(None, Some("c-a:p-2"), None), back(None));
         assert_eq!(after(None, None, Some("p-2")), back(None));
+    }
+
+    #[test]
+    fn a_namespace_begins_in_its_initial_project_unless_something_else_was_decided() {
+        let begin = |assigned, annotation| {
+            let is_pending = |project: Option<&str>| project == Some("p-let");
+            let claim = Claim::of(annotation, "c-a");
+            step(assigned, Some("p-start"), claim, None, is_pending, |_| true)
+        };
+        let start = Step::Begin("p-start".to_owned());
+        assert_eq!(begin(None, None), start);
+        assert_eq!(begin(None, Some("")), start);
+        // What the cluster itself says decides nothing.
+        assert_eq!(begin(None, Some("c-a:p-2")), start);
+        assert_eq!(begin(None, Some("c-a:p-let")), Step::Adopt(Some("p-let".to_owned())));
+        assert_eq!(begin(Some("p-1"), None), Step::PutBack(Some("p-1".to_owned())));
+        assert_eq!(begin(None, Some("c-b:p-2")), Step::Nothing);
     }
 
     #[test]
