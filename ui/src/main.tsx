@@ -39,12 +39,17 @@ const client: QueryClient = new QueryClient({
 
 const router = makeRouter(client);
 
-/** The login ended: back to it, and from there to where one is. */
+let leaving = false;
+
+/** The login ended: back to it, and from there to where one is. The first to say why knows it best. */
 function leave(why: string | undefined): void {
   const here = router.state.location;
-  if (here.pathname === "/login") return;
+  if (leaving || here.pathname === "/login") return;
+  leaving = true;
   client.clear();
-  void router.navigate(paths.login(here.href, why));
+  void router.navigate(paths.login(here.href, why)).finally(() => {
+    leaving = false;
+  });
 }
 
 const place = document.getElementById("root");
