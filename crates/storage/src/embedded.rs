@@ -81,7 +81,7 @@ impl Default for EmbeddedConfig {
         Self {
             // kube-apiserver compacts every five minutes, however few revisions came since.
             history_keep: Duration::from_secs(300),
-            history_revisions_min: 1000,
+            history_revisions_min: 0,
             history_revisions_max: 100_000,
             history_bytes_max: 256 * 1024 * 1024,
             readers: 3,
