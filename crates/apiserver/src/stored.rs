@@ -130,15 +130,15 @@ impl Labels for Stored {
 
 /// Text of a field as selectors compare it.
 fn field_value(object: &Value, field: &SelectableField) -> Box<str> {
-    let mut at = object;
-    for step in &field.path {
-        at = &at[step.as_str()];
-    }
-    match at {
-        Value::String(text) => text.as_str().into(),
-        Value::Null => "".into(),
-        other => other.to_string().into(),
-    }
+    let text_at = |path: &Vec<String>| -> Box<str> {
+        match path.iter().fold(object, |at, step| &at[step.as_str()]) {
+            Value::String(text) => text.as_str().into(),
+            Value::Null => Box::default(),
+            other => other.to_string().into(),
+        }
+    };
+    let paths = [&field.path, &field.fallback].into_iter().filter(|path| !path.is_empty());
+    paths.map(text_at).find(|text| !text.is_empty()).unwrap_or_else(|| field.unset.into())
 }
 
 fn splice_version(stored: &[u8], brace: usize, revision: Revision, metadata: &str) -> Bytes {

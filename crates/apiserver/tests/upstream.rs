@@ -26,6 +26,8 @@ mod side;
 mod sockets;
 #[path = "upstream/specs.rs"]
 mod specs;
+#[path = "upstream/selectors.rs"]
+mod selectors;
 #[path = "upstream/statuses.rs"]
 mod statuses;
 #[path = "upstream/tally.rs"]
