@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "upstream/bodies.rs"]
+mod bodies;
 #[path = "upstream/definitions.rs"]
 mod definitions;
 #[path = "upstream/ingresses.rs"]
