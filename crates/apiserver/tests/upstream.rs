@@ -6,6 +6,8 @@
 mod bodies;
 #[path = "upstream/definitions.rs"]
 mod definitions;
+#[path = "upstream/health.rs"]
+mod health;
 #[path = "upstream/ingresses.rs"]
 mod ingresses;
 #[path = "upstream/jobs.rs"]
