@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "upstream/autoscalers.rs"]
+mod autoscalers;
 #[path = "upstream/bodies.rs"]
 mod bodies;
 #[path = "upstream/definitions.rs"]

@@ -101,6 +101,8 @@ pub struct Hooks {
     pub on_read: Option<fn(&mut Value)>,
     /// From the form of another version of the kind, where the stored form is the served one.
     pub on_convert: Option<fn(&mut Value)>,
+    /// From the served to the stored form, for versions that are not stored.
+    pub on_store: Option<fn(&mut Value)>,
 }
 
 impl Default for Hooks {
@@ -118,6 +120,7 @@ impl Default for Hooks {
             holds: |_| false,
             on_read: None,
             on_convert: None,
+            on_store: None,
         }
     }
 }
@@ -136,6 +139,8 @@ pub struct Part {
 pub struct Kind {
     pub group: &'static str,
     pub version: &'static str,
+    /// The version that objects are stored in, when it is another one.
+    pub stored_version: Option<&'static str>,
     pub plural: &'static str,
     pub singular: &'static str,
     pub kind: &'static str,
@@ -189,6 +194,7 @@ impl Kind {
         Self {
             group,
             version: "v1",
+            stored_version: None,
             plural,
             singular,
             kind,
@@ -300,6 +306,7 @@ impl Kind {
                 group: self.group,
                 kind: self.kind,
                 version: self.version,
+                stored_version: self.stored_version,
                 keeps_status: self.keeps_status,
                 kept_by_status: self.kept_by_status,
                 parts: self.parts,
@@ -337,6 +344,7 @@ struct KindStrategy {
     group: &'static str,
     kind: &'static str,
     version: &'static str,
+    stored_version: Option<&'static str>,
     keeps_status: bool,
     kept_by_status: &'static [&'static [&'static str]],
     parts: &'static [Part],
@@ -472,6 +480,16 @@ impl Strategy for KindStrategy {
 
     fn on_read(&self, object: &mut Value) {
         if let Some(convert) = self.hooks.on_read.or(self.hooks.on_convert) {
+            convert(object);
+        }
+    }
+
+    fn storage_version(&self) -> Option<&str> {
+        self.stored_version
+    }
+
+    fn to_stored(&self, object: &mut Value) {
+        if let Some(convert) = self.hooks.on_store {
             convert(object);
         }
     }
