@@ -16,6 +16,8 @@ mod ingresses;
 mod jobs;
 #[path = "upstream/json_patches.rs"]
 mod json_patches;
+#[path = "upstream/lists.rs"]
+mod lists;
 #[path = "upstream/namespaces.rs"]
 mod namespaces;
 #[path = "upstream/nesting.rs"]
@@ -24,6 +26,8 @@ mod nesting;
 mod owners;
 #[path = "upstream/pods.rs"]
 mod pods;
+#[path = "upstream/selectors.rs"]
+mod selectors;
 #[path = "upstream/services.rs"]
 mod services;
 #[path = "upstream/side.rs"]
@@ -32,8 +36,6 @@ mod side;
 mod sockets;
 #[path = "upstream/specs.rs"]
 mod specs;
-#[path = "upstream/selectors.rs"]
-mod selectors;
 #[path = "upstream/statuses.rs"]
 mod statuses;
 #[path = "upstream/tally.rs"]
