@@ -25,6 +25,7 @@ use crate::authorization::bootstrap::{cluster_policy, management_policy};
 use crate::authorization::{EscalationGuard, RbacAuthorizer, follow, rbac_resources};
 use crate::documents::{KEYS_PATH, OpenIdDocuments};
 use crate::flow_control::FlowControl;
+use crate::health::TaskCheck;
 use crate::resource::Resource;
 use crate::reviews::{ReviewSources, review_resources};
 use crate::server::{ApiServer, Operations, Parts};
@@ -185,14 +186,23 @@ impl Assembly {
         let api_services = aggregation::follow::start(&registry, self.front_proxy).await?;
         let definitions = custom::controller::DefinitionController::start(&registry).await?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(tracking::record(registry.clone(), identities.uses));
+        let tracking = tasks.spawn(tracking::record(registry.clone(), identities.uses));
         if self.controllers == Controllers::Inside {
             controllers::start(&registry, &self.root_ca_pem, &mut tasks);
             tasks.spawn(legacy::keep(registry.clone(), identities.signing, self.root_ca_pem));
         }
-        tasks.spawn(aggregation::register::run(registry.clone()));
+        let registration = tasks.spawn(aggregation::register::run(registry.clone()));
 
-        let (operations, flow_follower) = operations(&registry, self.audit).await?;
+        let (mut operations, flow_follower) = operations(&registry, self.audit).await?;
+        let check = |name, tasks| TaskCheck { name, tasks };
+        operations.tasks = vec![
+            check("poststarthook/priority-and-fairness-config-consumer", flow_follower.tasks()),
+            check("poststarthook/start-apiextensions-controllers", definitions.tasks()),
+            check("poststarthook/start-legacy-token-tracking-controller", tracking.into()),
+            check("poststarthook/rbac/bootstrap-roles", rbac_follower.tasks()),
+            check("poststarthook/apiservice-registration-controller", api_services.tasks()),
+            check("poststarthook/kube-apiserver-autoregistration", registration.into()),
+        ];
         let parts = Parts {
             registry,
             authenticator: identities.authenticator,
@@ -297,5 +307,6 @@ async fn operations(
     let follower = flow_control::follow::start(registry, &control).await?;
     let audit = audit.map(|settings| Audit::open(settings, metrics).map(Arc::new));
     let audit = audit.transpose().map_err(AssemblyError::Audit)?;
-    Ok((Operations { flow_control: Some(control), audit }, follower))
+    let operations = Operations { flow_control: Some(control), audit, ..Operations::default() };
+    Ok((operations, follower))
 }

@@ -77,6 +77,7 @@ pub fn full_profile(addresses: &Arc<Addresses>) -> Vec<Resource> {
     let mut kinds = management_kinds();
     kinds.extend([
         autoscaling::horizontal_pod_autoscaler(),
+        autoscaling::horizontal_pod_autoscaler_v1(),
         certificate_signing_request::kind(),
         daemon_set::kind(),
         deployment::kind(),

@@ -1,9 +1,29 @@
 //! `/healthz`, `/livez` and `/readyz`, as a whole and by single checks.
+//!
+//! Checks have kube-apiserver's names for the same things, in its order. A failure is described in
+//! few words, since anonymous users may read it.
 
+use std::time::Duration;
+
+use futures::future::join_all;
 use http::{Response, StatusCode};
 
 use crate::body::respond::{self, Body};
+use crate::registry::Registry;
 use crate::request::Query;
+use crate::tasks::WatchedTasks;
+
+/// Longest wait for the storage, like kube-apiserver.
+const STORAGE_WAIT_MAX: Duration = Duration::from_secs(2);
+
+const PING: &str = "ping";
+const STORAGE: &str = "etcd";
+const STORAGE_READINESS: &str = "etcd-readiness";
+const CACHES: &str = "informer-sync";
+/// The server has not been marked ready. kube-apiserver opens its port only then, and has no such
+/// check.
+const STARTUP: &str = "startup";
+const SHUTDOWN: &str = "shutdown";
 
 /// Where a server is in its life, as far as those who send requests must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,64 +42,108 @@ impl Readiness {
     }
 }
 
+/// Tasks that must go on, and the name of the check of that.
+pub(crate) struct TaskCheck {
+    pub name: &'static str,
+    pub tasks: WatchedTasks,
+}
+
+/// What the checks examine.
+pub(crate) struct Health<'a> {
+    pub readiness: Readiness,
+    pub registry: &'a Registry,
+    pub tasks: &'a [TaskCheck],
+}
+
 /// One thing that must hold.
 struct Check {
     name: &'static str,
+    /// The request leaves it out.
+    is_excluded: bool,
     /// What does not hold.
     problem: Option<&'static str>,
 }
 
-/// The answer at a path below the three endpoints; `None` for other paths. `query` may ask for every check (`verbose`)
-/// or leave some out (`exclude`).
-pub fn answer(path: &str, query: &Query, readiness: Readiness) -> Option<Response<Body>> {
-    let (endpoint, single) = match path.strip_prefix('/')?.split_once('/') {
-        Some((endpoint, single)) => (endpoint, Some(single)),
-        None => (&path[1..], None),
-    };
-    let ping = Check { name: "ping", problem: None };
-    let checks = match endpoint {
-        "healthz" | "livez" => vec![ping],
-        "readyz" => {
-            let unless = |bad, text| (readiness == bad).then_some(text);
-            let startup = unless(Readiness::Starting, "the server is still starting");
-            let shutdown = unless(Readiness::Ending, "the server is shutting down");
-            vec![
-                ping,
-                Check { name: "startup", problem: startup },
-                Check { name: "shutdown", problem: shutdown },
-            ]
+impl Health<'_> {
+    /// The response at a path below the three endpoints; `None` for other paths. `query` may request
+    /// every check (`verbose`) or leave some out (`exclude`).
+    pub async fn respond(&self, path: &str, query: &Query) -> Option<Response<Body>> {
+        let (endpoint, single) = match path.strip_prefix('/')?.split_once('/') {
+            Some((endpoint, single)) => (endpoint, Some(single)),
+            None => (&path[1..], None),
+        };
+        let names = self.names(endpoint)?;
+        let Some(single) = single else {
+            let checks = names.into_iter().map(async |name| {
+                let is_excluded = query.all("exclude").any(|excluded| excluded == name);
+                let problem = if is_excluded { None } else { self.problem(name).await };
+                Check { name, is_excluded, problem }
+            });
+            return Some(all(endpoint, &join_all(checks).await, query));
+        };
+        let Some(name) = names.into_iter().find(|name| *name == single) else {
+            return Some(respond::not_found());
+        };
+        Some(match self.problem(name).await {
+            None => respond::text(StatusCode::OK, "ok"),
+            Some(problem) => failed(format!("{problem}\n")),
+        })
+    }
+
+    /// The checks of an endpoint, in order.
+    fn names(&self, endpoint: &str) -> Option<Vec<&'static str>> {
+        let (first, last): (&[&str], &[&str]) = match endpoint {
+            "healthz" | "livez" => (&[PING, STORAGE], &[]),
+            "readyz" => (&[PING, STORAGE, STORAGE_READINESS, CACHES], &[STARTUP, SHUTDOWN]),
+            _ => return None,
+        };
+        let tasks = self.tasks.iter().map(|check| check.name);
+        Some(first.iter().copied().chain(tasks).chain(last.iter().copied()).collect())
+    }
+
+    async fn problem(&self, name: &str) -> Option<&'static str> {
+        let unless = |holds: bool, problem| (!holds).then_some(problem);
+        match name {
+            PING => None,
+            STORAGE | STORAGE_READINESS => {
+                let revision = self.registry.storage().revision();
+                let revision = tokio::time::timeout(STORAGE_WAIT_MAX, revision).await;
+                unless(matches!(revision, Ok(Ok(_))), "the storage does not respond")
+            }
+            CACHES => {
+                let fresh = tokio::time::timeout(STORAGE_WAIT_MAX, self.registry.fresh()).await;
+                unless(matches!(fresh, Ok(Ok(_))), "the caches are behind the storage")
+            }
+            STARTUP => {
+                unless(self.readiness != Readiness::Starting, "the server is still starting")
+            }
+            SHUTDOWN => unless(self.readiness != Readiness::Ending, "the server is shutting down"),
+            name => {
+                let tasks = self.tasks.iter().find(|check| check.name == name);
+                let are_running = tasks.is_none_or(|check| check.tasks.are_running());
+                unless(are_running, "it has ended; restart the server")
+            }
         }
-        _ => return None,
-    };
-    Some(match single {
-        None => all(endpoint, checks, query),
-        Some(name) => match checks.into_iter().find(|check| check.name == name) {
-            None => respond::not_found(),
-            Some(Check { problem: None, .. }) => respond::text(StatusCode::OK, "ok"),
-            Some(Check { problem: Some(problem), .. }) => failed(format!("{problem}\n")),
-        },
-    })
+    }
 }
 
-fn all(endpoint: &str, checks: Vec<Check>, query: &Query) -> Response<Body> {
-    let mut unknown: Vec<&str> = query.all("exclude").collect();
-    let (mut lines, mut whole) = (String::new(), true);
-    for Check { name, problem } in checks {
-        let excluded = unknown.contains(&name);
-        unknown.retain(|asked| *asked != name);
+fn all(endpoint: &str, checks: &[Check], query: &Query) -> Response<Body> {
+    let mut lines = String::new();
+    for Check { name, is_excluded, problem } in checks {
         lines += &match problem {
-            _ if excluded => format!("[+]{name} excluded: ok\n"),
+            _ if *is_excluded => format!("[+]{name} excluded: ok\n"),
             None => format!("[+]{name} ok\n"),
             Some(problem) => format!("[-]{name} failed: {problem}\n"),
         };
-        whole &= excluded || problem.is_none();
     }
+    let is_known = |excluded: &&str| checks.iter().any(|check| check.name == *excluded);
+    let unknown = query.all("exclude").filter(|excluded| !is_known(excluded));
+    let unknown: Vec<String> = unknown.map(|name| format!("{name:?}")).collect();
     if !unknown.is_empty() {
-        let names: Vec<String> = unknown.iter().map(|name| format!("{name:?}")).collect();
-        let names = names.join(",");
+        let names = unknown.join(",");
         lines += &format!("warn: some health checks cannot be excluded: no matches for {names}\n");
     }
-    if !whole {
+    if checks.iter().any(|check| check.problem.is_some()) {
         return failed(format!("{lines}{endpoint} check failed\n"));
     }
     if query.get("verbose").is_none() {
@@ -93,60 +157,4 @@ fn failed(text: String) -> Response<Body> {
 }
 
 #[cfg(test)]
-mod tests {
-    use http_body_util::BodyExt;
-
-    use super::*;
-
-    #[track_caller]
-    fn ask(path: &str, query: &str, ready: bool) -> (u16, String) {
-        ask_in(path, query, if ready { Readiness::Ready } else { Readiness::Starting })
-    }
-
-    #[track_caller]
-    fn ask_in(path: &str, query: &str, readiness: Readiness) -> (u16, String) {
-        let response = answer(path, &Query::parse(Some(query)), readiness).expect("a health path");
-        let status = response.status().as_u16();
-        let body = futures::executor::block_on(response.into_body().collect()).unwrap().to_bytes();
-        (status, String::from_utf8(body.to_vec()).unwrap())
-    }
-
-    #[test]
-    fn a_server_that_is_ready_says_ok_and_what_it_looked_at() {
-        for path in ["/healthz", "/livez", "/readyz", "/livez/ping", "/readyz/startup"] {
-            assert_eq!(ask(path, "", true), (200, "ok".to_owned()), "{path}");
-        }
-        let verbose = "[+]ping ok\n[+]startup ok\n[+]shutdown ok\nreadyz check passed\n";
-        assert_eq!(ask("/readyz", "verbose", true), (200, verbose.to_owned()));
-    }
-
-    #[test]
-    fn a_server_that_starts_lives_and_says_what_it_waits_for() {
-        assert_eq!(ask("/livez", "", false), (200, "ok".to_owned()));
-        let reason = "the server is still starting\n";
-        let whole =
-            format!("[+]ping ok\n[-]startup failed: {reason}[+]shutdown ok\nreadyz check failed\n");
-        assert_eq!(ask("/readyz", "", false), (500, whole));
-        assert_eq!(ask("/readyz/startup", "", false), (500, reason.to_owned()));
-        assert_eq!(ask("/readyz", "exclude=startup", false), (200, "ok".to_owned()));
-    }
-
-    #[test]
-    fn a_server_that_ends_lives_and_takes_no_new_work() {
-        assert_eq!(ask_in("/livez", "", Readiness::Ending), (200, "ok".to_owned()));
-        let reason = "the server is shutting down\n".to_owned();
-        assert_eq!(ask_in("/readyz/shutdown", "", Readiness::Ending), (500, reason));
-        assert_eq!(ask_in("/readyz", "", Readiness::Ending).0, 500);
-    }
-
-    #[test]
-    fn checks_that_are_not_there_are_named() {
-        assert_eq!(ask("/readyz/nosuch", "", true).0, 404);
-        assert_eq!(ask("/healthz/", "", true).0, 404);
-        let warned = "[+]ping excluded: ok\nwarn: some health checks cannot be excluded: no matches \
-                      for \"nosuch\"\nlivez check passed\n";
-        let asked = ask("/livez", "verbose&exclude=ping&exclude=nosuch", true);
-        assert_eq!(asked, (200, warned.to_owned()));
-        assert!(answer("/version", &Query::default(), Readiness::Ready).is_none());
-    }
-}
+mod tests;

@@ -38,6 +38,7 @@ pub mod server;
 pub mod service_accounts;
 pub mod stored;
 pub mod strategy;
+mod tasks;
 mod warnings;
 pub mod webhook;
 

@@ -38,7 +38,7 @@ use crate::resource::Resource;
 /// Compressed documents kept at once.
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Changes when documents made of the same things come out differently.
-const FORM: &str = "3";
+const FORM: &str = "4";
 
 /// Makes documents and keeps some.
 pub struct OpenApi {

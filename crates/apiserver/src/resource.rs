@@ -74,6 +74,10 @@ pub struct SelectableField {
     pub label: String,
     /// Path from the object's root.
     pub path: Vec<String>,
+    /// A second path, read when the first leads to nothing; empty when there is none.
+    pub fallback: Vec<String>,
+    /// Its text when no path leads to anything: the zero value, which JSON leaves out.
+    pub unset: &'static str,
     /// In this version of the kind; else it stands here for another version's selectors.
     pub offered: bool,
 }

@@ -33,7 +33,7 @@ use crate::body::respond::{self, Body};
 use crate::documents::OpenIdDocuments;
 use crate::flow_control::{self, Admitted, FlowControl};
 use crate::handlers;
-use crate::health::{self, Readiness};
+use crate::health::{Health, Readiness, TaskCheck};
 use crate::impersonation::impersonate;
 use crate::metrics;
 use crate::registry::Registry;
@@ -94,6 +94,8 @@ pub struct Operations {
     pub flow_control: Option<Arc<FlowControl>>,
     /// Absent: nothing is recorded.
     pub audit: Option<Arc<Audit>>,
+    /// What must go on for the server to be alive.
+    pub(crate) tasks: Vec<TaskCheck>,
 }
 
 /// Cheap to clone.
@@ -108,6 +110,7 @@ struct Inner {
     readiness: AtomicU8,
     flow_control: Arc<FlowControl>,
     audit: Option<Arc<Audit>>,
+    tasks: Vec<TaskCheck>,
     /// Turns true when long answers are to end.
     ending: watch::Sender<bool>,
 }
@@ -126,6 +129,7 @@ impl ApiServer {
         let inner = Inner {
             flow_control: operations.flow_control.unwrap_or_else(initial),
             audit: operations.audit,
+            tasks: operations.tasks,
             parts,
             documents,
             readiness: AtomicU8::new(Readiness::Starting as u8),
@@ -363,7 +367,12 @@ impl ApiServer {
         info: &RequestInfo,
         query: &Query,
     ) -> Result<Response<Body>, Status> {
-        if let Some(response) = health::answer(&info.path, query, self.readiness()) {
+        let health = Health {
+            readiness: self.readiness(),
+            registry: self.registry(),
+            tasks: &self.inner.tasks,
+        };
+        if let Some(response) = health.respond(&info.path, query).await {
             return Ok(response);
         }
         let path = info.path.trim_end_matches('/');

@@ -161,6 +161,10 @@ pub trait Strategy: Send + Sync + 'static {
     /// Drops what the version that objects are stored in does not know, at the end of each write.
     fn lose_unstored(&self, _object: &mut Value) {}
 
+    /// Brings an object from the form that is served into the one that is stored, where they differ in
+    /// more than the version's name and no webhook converts.
+    fn to_stored(&self, _object: &mut Value) {}
+
     /// Brings a stored object into the form that is served: defaults and pruning of a changed schema.
     /// `false` from [`Strategy::rewrites_on_read`] lets reads pass the stored bytes on untouched.
     fn on_read(&self, _object: &mut Value) {}

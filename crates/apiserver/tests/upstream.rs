@@ -2,14 +2,22 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "upstream/autoscalers.rs"]
+mod autoscalers;
+#[path = "upstream/bodies.rs"]
+mod bodies;
 #[path = "upstream/definitions.rs"]
 mod definitions;
+#[path = "upstream/health.rs"]
+mod health;
 #[path = "upstream/ingresses.rs"]
 mod ingresses;
 #[path = "upstream/jobs.rs"]
 mod jobs;
 #[path = "upstream/json_patches.rs"]
 mod json_patches;
+#[path = "upstream/lists.rs"]
+mod lists;
 #[path = "upstream/namespaces.rs"]
 mod namespaces;
 #[path = "upstream/nesting.rs"]
@@ -18,6 +26,8 @@ mod nesting;
 mod owners;
 #[path = "upstream/pods.rs"]
 mod pods;
+#[path = "upstream/selectors.rs"]
+mod selectors;
 #[path = "upstream/services.rs"]
 mod services;
 #[path = "upstream/side.rs"]

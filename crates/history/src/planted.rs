@@ -310,6 +310,10 @@ impl Storage for Planted {
         .boxed()
     }
 
+    fn compacted(&self) -> Revision {
+        self.inner.compacted()
+    }
+
     fn expiring(&self) -> BoxFuture<'_, Result<Vec<(String, Duration)>, StorageError>> {
         self.inner.expiring()
     }

@@ -48,10 +48,11 @@ pub type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 /// How an [`EmbeddedStorage`] behaves. The defaults suit a server.
 #[derive(Clone)]
 pub struct EmbeddedConfig {
-    /// Revisions younger than this stay readable and watchable, within the limits below. Counted
-    /// anew from each start.
+    /// Revisions younger than this stay readable and watchable, within the limits below. Older ones
+    /// are forgotten. Counted anew from each start.
     pub history_keep: Duration,
-    /// As many of the newest revisions are kept at any age.
+    /// As many of the newest revisions are stored at any age. None by default: clients count on
+    /// the expiry of lists that they have not read to their end.
     pub history_revisions_min: u64,
     /// No more revisions are kept, at whatever age. Wins over `history_keep`.
     pub history_revisions_max: u64,
@@ -78,9 +79,9 @@ pub struct EmbeddedConfig {
 impl Default for EmbeddedConfig {
     fn default() -> Self {
         Self {
-            // kube-apiserver compacts every five minutes.
+            // kube-apiserver compacts every five minutes, however few revisions came since.
             history_keep: Duration::from_secs(300),
-            history_revisions_min: 1000,
+            history_revisions_min: 0,
             history_revisions_max: 100_000,
             history_bytes_max: 256 * 1024 * 1024,
             readers: 3,
@@ -97,6 +98,7 @@ impl Default for EmbeddedConfig {
 /// What the threads and the watches share.
 struct Shared {
     committed: AtomicU64,
+    compacted: AtomicU64,
     queue: Queue,
     hub: Hub,
     pool: Arc<ReadPool>,
@@ -110,6 +112,10 @@ impl Shared {
     /// Readers may see a commit before the writer says so; whoever is first moves the number on.
     fn set_committed(&self, revision: Revision) {
         self.committed.fetch_max(revision, Ordering::AcqRel);
+    }
+
+    fn set_compacted(&self, revision: Revision) {
+        self.compacted.store(revision, Ordering::Release);
     }
 }
 
@@ -140,6 +146,7 @@ impl EmbeddedStorage {
         let (pool, mut threads) = ReadPool::start(&database, &config)?;
         let shared = Arc::new(Shared {
             committed: AtomicU64::new(bounds.newest),
+            compacted: AtomicU64::new(bounds.oldest),
             queue: Queue::new(),
             hub: Hub::new(bounds.newest, config.watch_queue_events_max),
             pool,
@@ -256,6 +263,10 @@ impl Storage for EmbeddedStorage {
         after: Revision,
     ) -> BoxFuture<'_, Result<WatchStream, StorageError>> {
         watch::open(Arc::clone(&self.shared), prefix.to_owned(), after).boxed()
+    }
+
+    fn compacted(&self) -> Revision {
+        self.shared.compacted.load(Ordering::Acquire)
     }
 
     fn expiring(&self) -> BoxFuture<'_, Result<Vec<(String, Duration)>, StorageError>> {

@@ -227,6 +227,10 @@ impl Storage for Encrypted {
         .boxed()
     }
 
+    fn compacted(&self) -> Revision {
+        self.inner.compacted()
+    }
+
     fn expiring(&self) -> BoxFuture<'_, Result<Vec<(String, Duration)>, StorageError>> {
         self.inner.expiring()
     }

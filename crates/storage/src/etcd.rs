@@ -144,6 +144,10 @@ impl Storage for EtcdStorage {
         watch::open(Arc::clone(&self.shared), prefix.to_owned(), after).boxed()
     }
 
+    fn compacted(&self) -> Revision {
+        self.shared.compacted()
+    }
+
     fn expiring(&self) -> BoxFuture<'_, Result<Vec<(String, Duration)>, StorageError>> {
         self.shared.expiring().boxed()
     }

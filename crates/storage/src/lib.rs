@@ -242,6 +242,10 @@ pub trait Storage: Send + Sync + 'static {
         after: Revision,
     ) -> BoxFuture<'_, Result<WatchStream, StorageError>>;
 
+    /// The oldest revision whose state can be read, as far as this process knows: who shares the
+    /// storage with others may not know yet how far they have compacted. 0 before any compaction.
+    fn compacted(&self) -> Revision;
+
     /// Keys that have a time to live, with what is left of it, in no order.
     fn expiring(&self) -> BoxFuture<'_, Result<Vec<(String, Duration)>, StorageError>>;
 

@@ -25,6 +25,7 @@ use crate::controllers::wait::pause_after;
 use crate::registry::{Registry, Subscription, Target, Update, WriteOptions};
 use crate::stored::Stored;
 use crate::strategy::Operation;
+use crate::tasks::{Tasks, WatchedTasks};
 
 /// Pause between looks at a server that is there.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
@@ -33,7 +34,14 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Keeps the table, until dropped.
 pub struct ApiServiceFollower {
-    _tasks: JoinSet<()>,
+    tasks: Tasks,
+}
+
+impl ApiServiceFollower {
+    /// What it does in tasks of its own.
+    pub(crate) fn tasks(&self) -> WatchedTasks {
+        self.tasks.watched()
+    }
 }
 
 /// Loads the stored APIServices, then follows them in a task. When this returns, no request for
@@ -58,9 +66,9 @@ pub async fn start(
         news,
     };
     follower.take(first);
-    let mut tasks = JoinSet::new();
+    let mut tasks = Tasks::default();
     tasks.spawn(follow(follower, services, told, registry.clone()));
-    Ok(ApiServiceFollower { _tasks: tasks })
+    Ok(ApiServiceFollower { tasks })
 }
 
 async fn follow(

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use serde_json::Value;
-use tokio::task::JoinSet;
 
 use super::RBAC_GROUP;
 use super::aggregation::aggregate_all;
@@ -16,10 +15,18 @@ use crate::registry::{
 };
 use crate::resource::Resource;
 use crate::strategy::Operation;
+use crate::tasks::{Tasks, WatchedTasks};
 
 /// Follows the four kinds and gathers aggregated roles, until dropped.
 pub struct RbacFollower {
-    _tasks: JoinSet<()>,
+    tasks: Tasks,
+}
+
+impl RbacFollower {
+    /// What it does in tasks of its own.
+    pub(crate) fn tasks(&self) -> WatchedTasks {
+        self.tasks.watched()
+    }
 }
 
 /// Adds what the stored roles and bindings lack of `policy`, loads all into `rbac`, then follows
@@ -35,7 +42,7 @@ pub async fn start(
 ) -> Result<RbacFollower, Status> {
     apply_policy(registry, policy).await?;
     registry.fresh().await?;
-    let mut tasks = JoinSet::new();
+    let mut tasks = Tasks::default();
     for kind in RbacKind::ALL {
         let mut subscription = registry.subscribe(&resource(registry, kind)?);
         let first = subscription.next().await.ok_or_else(Status::unknown_resource)?;
@@ -43,7 +50,7 @@ pub async fn start(
         tasks.spawn(follow(rbac.clone(), kind, subscription));
     }
     tasks.spawn(aggregate(registry.clone()));
-    Ok(RbacFollower { _tasks: tasks })
+    Ok(RbacFollower { tasks })
 }
 
 async fn follow(rbac: Arc<RbacAuthorizer>, kind: RbacKind, mut subscription: Subscription) {

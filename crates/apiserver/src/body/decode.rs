@@ -1,5 +1,6 @@
 //! Request bodies to JSON trees: JSON with duplicate keys noticed, YAML, and protobuf.
 
+pub mod strict;
 mod yaml;
 
 use std::cell::RefCell;
@@ -60,7 +61,7 @@ impl Duplicate {
 pub fn json(body: &[u8]) -> Result<Decoded, Status> {
     let seen = RefCell::new(Vec::new());
     let mut parser = serde_json::Deserializer::from_slice(body);
-    let value = Tree { path: String::new(), duplicates: &seen }
+    let value = Tree { path: &Path::Root, repeats: Repeats::Noted(&seen) }
         .deserialize(&mut parser)
         .and_then(|value| parser.end().map(|()| value))
         .map_err(|error| match syntax_problem(body, &error) {
@@ -164,14 +165,60 @@ pub fn protobuf(body: &[u8], kind: (&str, &str)) -> Result<Decoded, Status> {
     checked_depth(Decoded { value, duplicates: Vec::new() })
 }
 
-struct Tree<'a> {
-    path: String,
-    duplicates: &'a RefCell<Vec<Duplicate>>,
+/// The path of a value in its document. Written out only for what is reported: a document can have
+/// many keys below a long one.
+enum Path<'a> {
+    Root,
+    Field(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
 }
 
-impl Tree<'_> {
-    fn child(&self, path: String) -> Tree<'_> {
-        Tree { path, duplicates: self.duplicates }
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(Self::Root, key) => f.write_str(key),
+            Self::Field(parent, key) => write!(f, "{parent}.{key}"),
+            Self::Item(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}
+
+/// What happens to the values of a key that an object has twice.
+#[derive(Clone, Copy)]
+enum Repeats<'a> {
+    /// The last value counts.
+    Noted(&'a RefCell<Vec<Duplicate>>),
+    /// The values become one that has the fields and items of both.
+    Merged,
+}
+
+struct Tree<'a> {
+    path: &'a Path<'a>,
+    repeats: Repeats<'a>,
+}
+
+/// Adds the fields and items of `former` that `value` does not have.
+fn merge(value: &mut Value, former: Value) {
+    match (value, former) {
+        (Value::Object(fields), Value::Object(former)) => {
+            for (key, former) in former {
+                match fields.get_mut(&key) {
+                    Some(value) => merge(value, former),
+                    None => drop(fields.insert(key, former)),
+                }
+            }
+        }
+        (Value::Array(items), Value::Array(former)) => {
+            for (index, former) in former.into_iter().enumerate() {
+                match items.get_mut(index) {
+                    Some(value) => merge(value, former),
+                    None => items.push(former),
+                }
+            }
+        }
+        (value, former) if !value.is_object() && !value.is_array() => *value = former,
+        _ => {}
     }
 }
 
@@ -215,9 +262,10 @@ impl<'de> Visitor<'de> for Tree<'_> {
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(item) =
-            seq.next_element_seed(self.child(format!("{}[{}]", self.path, items.len())))?
-        {
+        loop {
+            let path = Path::Item(self.path, items.len());
+            let item = Tree { path: &path, repeats: self.repeats };
+            let Some(item) = seq.next_element_seed(item)? else { break };
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -225,13 +273,20 @@ impl<'de> Visitor<'de> for Tree<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            let path =
-                if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
-            let value = map.next_value_seed(self.child(path.clone()))?;
-            let mut duplicates = self.duplicates.borrow_mut();
-            if object.insert(key, value).is_some() && duplicates.len() < DUPLICATES_NAMED_MAX {
-                duplicates.push(Duplicate::Field(path));
+            let path = Path::Field(self.path, &key);
+            if let Repeats::Noted(duplicates) = self.repeats
+                && object.contains_key(&key)
+            {
+                let mut duplicates = duplicates.borrow_mut();
+                if duplicates.len() < DUPLICATES_NAMED_MAX {
+                    duplicates.push(Duplicate::Field(path.to_string()));
+                }
             }
+            let mut value = map.next_value_seed(Tree { path: &path, repeats: self.repeats })?;
+            if let (Repeats::Merged, Some(former)) = (self.repeats, object.remove(&key)) {
+                merge(&mut value, former);
+            }
+            object.insert(key, value);
         }
         Ok(Value::Object(object))
     }

@@ -1,8 +1,11 @@
-//! HorizontalPodAutoscaler: stored and shown; nothing scales here.
+//! HorizontalPodAutoscaler in its two versions: stored and shown; nothing scales here.
 
+mod annotations;
+mod v1;
 mod validate;
 
 use api_meta::quantity;
+use api_meta::status::Cause;
 use serde_json::{Value, json};
 
 use super::cells::{self, UNKNOWN, UNSET, number};
@@ -10,8 +13,23 @@ use super::fields::{Object, child, each, ensure, items, map, preset, str_of};
 use super::kind::{AGE, Hooks, Kind, NAME};
 use super::normal::quantity_problem_of_both;
 use super::status;
+use crate::strategy::Write;
+
+pub use v1::kind as horizontal_pod_autoscaler_v1;
 
 pub fn horizontal_pod_autoscaler() -> Kind {
+    let mut kind = stored_kind();
+    kind.hooks.on_convert = Some(v1::to_stored);
+    // What version 1 has in annotations are fields here.
+    kind.hooks.default = |object| {
+        v1::drop_annotations(object);
+        default(object);
+    };
+    kind
+}
+
+/// What both versions share, with the rules of the stored one.
+fn stored_kind() -> Kind {
     Kind {
         version: "v2",
         short_names: &["hpa"],
@@ -27,9 +45,7 @@ pub fn horizontal_pod_autoscaler() -> Kind {
         ],
         hooks: Hooks {
             default,
-            validate: |_, object, old| {
-                validate::validate(&object["spec"], old.map(|old| &old["spec"]))
-            },
+            validate,
             validate_status: |object, _| {
                 status::counts(&object["status"], &["currentReplicas", "desiredReplicas"])
             },
@@ -47,6 +63,10 @@ pub fn horizontal_pod_autoscaler() -> Kind {
         )
         .with_status()
     }
+}
+
+fn validate(_: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
+    validate::validate(&object["spec"], old.map(|old| &old["spec"]))
 }
 
 fn default(object: &mut Value) {

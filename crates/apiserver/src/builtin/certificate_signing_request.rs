@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::cells;
 use super::fields::{ensure, items, map, str_of};
-use super::kind::{AGE, Hooks, Kind, NAME, Part};
+use super::kind::{AGE, FieldSpec, Hooks, Kind, NAME, Part};
 use crate::attributes::UserInfo;
 use crate::strategy::{Operation, Write};
 
@@ -38,7 +38,7 @@ pub fn kind() -> Kind {
             ("RequestedDuration", "string", "", 0),
             ("Condition", "string", "", 0),
         ],
-        fields: &[("spec.signerName", "spec.signerName")],
+        fields: vec![FieldSpec::text("spec.signerName")],
         hooks: Hooks {
             default: |object| {
                 let Some(object) = map(object) else { return };

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::cells;
 use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
-use super::kind::{AGE, Hooks, Kind, NAME};
+use super::kind::{AGE, FieldSpec, Hooks, Kind, NAME};
 use crate::strategy::Write;
 
 const GROUP: &str = "resource.k8s.io";
@@ -257,7 +257,7 @@ pub fn resource_slice() -> Kind {
             ("Pool", "string", "", 0),
             AGE,
         ],
-        fields: &[("spec.driver", "spec.driver"), ("spec.nodeName", "spec.nodeName")],
+        fields: vec![FieldSpec::text("spec.driver"), FieldSpec::text("spec.nodeName")],
         hooks: Hooks {
             default: default_slice,
             validate: validate_slice,

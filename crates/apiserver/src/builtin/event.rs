@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::cells;
 use super::fields::{Object, child, ensure, map, preset, str_of, text};
-use super::kind::{ColumnSpec, Hooks, Kind};
+use super::kind::{ColumnSpec, FieldSpec, Hooks, Kind};
 use super::lease::{canonical_micros, micro_problem};
 use crate::strategy::{Operation, Write};
 
@@ -29,6 +29,10 @@ const RENAMED: &[(&str, &str)] = &[
     ("lastTimestamp", "deprecatedLastTimestamp"),
     ("count", "deprecatedCount"),
 ];
+
+/// The reporter, from the first of the two fields that is set.
+const SOURCE: FieldSpec =
+    FieldSpec { fallback: "reportingComponent", ..FieldSpec::named("source", "source.component") };
 
 const COLUMNS: &[ColumnSpec] = &[
     ("Last Seen", "string", "", 0),
@@ -49,18 +53,18 @@ pub fn core() -> Kind {
         prefix: "/registry/events/",
         columns: COLUMNS,
         // The same places in the same order as in the other version: they share a cache.
-        fields: &[
-            ("involvedObject.kind", "involvedObject.kind"),
-            ("involvedObject.namespace", "involvedObject.namespace"),
-            ("involvedObject.name", "involvedObject.name"),
-            ("involvedObject.uid", "involvedObject.uid"),
-            ("involvedObject.apiVersion", "involvedObject.apiVersion"),
-            ("involvedObject.resourceVersion", "involvedObject.resourceVersion"),
-            ("involvedObject.fieldPath", "involvedObject.fieldPath"),
-            ("reason", "reason"),
-            ("reportingComponent", "reportingComponent"),
-            ("type", "type"),
-            ("source", "source.component"),
+        fields: vec![
+            FieldSpec::text("involvedObject.kind"),
+            FieldSpec::text("involvedObject.namespace"),
+            FieldSpec::text("involvedObject.name"),
+            FieldSpec::text("involvedObject.uid"),
+            FieldSpec::text("involvedObject.apiVersion"),
+            FieldSpec::text("involvedObject.resourceVersion"),
+            FieldSpec::text("involvedObject.fieldPath"),
+            FieldSpec::text("reason"),
+            FieldSpec::text("reportingComponent"),
+            FieldSpec::text("type"),
+            SOURCE,
         ],
         hooks: Hooks {
             default: default_core,
@@ -81,17 +85,18 @@ pub fn events() -> Kind {
         short_names: &["ev"],
         prefix: "/registry/events/",
         columns: COLUMNS,
-        fields: &[
-            ("regarding.kind", "involvedObject.kind"),
-            ("regarding.namespace", "involvedObject.namespace"),
-            ("regarding.name", "involvedObject.name"),
-            ("regarding.uid", "involvedObject.uid"),
-            ("regarding.apiVersion", "involvedObject.apiVersion"),
-            ("regarding.resourceVersion", "involvedObject.resourceVersion"),
-            ("regarding.fieldPath", "involvedObject.fieldPath"),
-            ("reason", "reason"),
-            ("reportingController", "reportingComponent"),
-            ("type", "type"),
+        fields: vec![
+            FieldSpec::named("regarding.kind", "involvedObject.kind"),
+            FieldSpec::named("regarding.namespace", "involvedObject.namespace"),
+            FieldSpec::named("regarding.name", "involvedObject.name"),
+            FieldSpec::named("regarding.uid", "involvedObject.uid"),
+            FieldSpec::named("regarding.apiVersion", "involvedObject.apiVersion"),
+            FieldSpec::named("regarding.resourceVersion", "involvedObject.resourceVersion"),
+            FieldSpec::named("regarding.fieldPath", "involvedObject.fieldPath"),
+            FieldSpec::text("reason"),
+            FieldSpec::named("reportingController", "reportingComponent"),
+            FieldSpec::text("type"),
+            FieldSpec { offered: false, ..SOURCE },
         ],
         hooks: Hooks {
             default: default_core,

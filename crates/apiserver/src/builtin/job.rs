@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::cells::{self, number};
 use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
-use super::kind::{AGE, Hooks, Kind, NAME};
+use super::kind::{AGE, FieldSpec, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
 use super::status::default_conditions;
 use super::{old_annotations, template};
@@ -42,7 +42,7 @@ pub fn job() -> Kind {
             ("Images", "string", "", 1),
             ("Selector", "string", "", 1),
         ],
-        fields: &[("status.successful", "status.succeeded")],
+        fields: vec![FieldSpec::named("status.successful", "status.succeeded").unset("0")],
         orphans: true,
         orphan_warning: Some(
             "child pods are preserved by default when jobs are deleted; set \

@@ -26,6 +26,50 @@ pub type Allocate =
     dyn for<'a> Fn(&'a Write<'a>, &'a mut Value, Option<&'a Value>) -> Settled<'a> + Send + Sync;
 type Settled<'a> = BoxFuture<'a, Result<(), Status>>;
 
+/// A field that selectors may name.
+#[derive(Clone, Copy)]
+pub struct FieldSpec {
+    pub label: &'static str,
+    pub path: &'static str,
+    /// A second path, read when the first leads to nothing; empty when there is none.
+    pub fallback: &'static str,
+    /// Its text when no path leads to anything: the zero value of its type, which JSON leaves out.
+    pub unset: &'static str,
+    /// False where only another version of the kind offers it: versions share a cache, and with it
+    /// the order of their fields.
+    pub offered: bool,
+}
+
+impl FieldSpec {
+    /// A text at a path, which has another name in selectors.
+    pub const fn named(label: &'static str, path: &'static str) -> Self {
+        Self { label, path, fallback: "", unset: "", offered: true }
+    }
+
+    /// A text at the path that selectors name.
+    pub const fn text(path: &'static str) -> Self {
+        Self::named(path, path)
+    }
+
+    pub const fn unset(self, unset: &'static str) -> Self {
+        Self { unset, ..self }
+    }
+
+    fn selectable(self) -> SelectableField {
+        let steps = |path: &str| match path {
+            "" => Vec::new(),
+            path => path.split('.').map(str::to_owned).collect(),
+        };
+        SelectableField {
+            label: self.label.to_owned(),
+            path: steps(self.path),
+            fallback: steps(self.fallback),
+            unset: self.unset,
+            offered: self.offered,
+        }
+    }
+}
+
 /// Name, type, format, priority of a column.
 pub type ColumnSpec = (&'static str, &'static str, &'static str, i32);
 
@@ -57,6 +101,8 @@ pub struct Hooks {
     pub on_read: Option<fn(&mut Value)>,
     /// From the form of another version of the kind, where the stored form is the served one.
     pub on_convert: Option<fn(&mut Value)>,
+    /// From the served to the stored form, for versions that are not stored.
+    pub on_store: Option<fn(&mut Value)>,
 }
 
 impl Default for Hooks {
@@ -74,6 +120,7 @@ impl Default for Hooks {
             holds: |_| false,
             on_read: None,
             on_convert: None,
+            on_store: None,
         }
     }
 }
@@ -92,6 +139,8 @@ pub struct Part {
 pub struct Kind {
     pub group: &'static str,
     pub version: &'static str,
+    /// The version that objects are stored in, when it is another one.
+    pub stored_version: Option<&'static str>,
     pub plural: &'static str,
     pub singular: &'static str,
     pub kind: &'static str,
@@ -107,8 +156,8 @@ pub struct Kind {
     /// Further subresources that write a part of the object.
     pub parts: &'static [Part],
     pub columns: &'static [ColumnSpec],
-    /// Label and path of the fields that selectors may name, beyond name and namespace.
-    pub fields: &'static [(&'static str, &'static str)],
+    /// What selectors may name beyond name and namespace.
+    pub fields: Vec<FieldSpec>,
     pub rules: Rules,
     /// Create takes `status` from the body although there is a subresource.
     pub keeps_status: bool,
@@ -145,6 +194,7 @@ impl Kind {
         Self {
             group,
             version: "v1",
+            stored_version: None,
             plural,
             singular,
             kind,
@@ -158,7 +208,7 @@ impl Kind {
             finalize: false,
             parts: &[],
             columns: &[NAME, AGE],
-            fields: &[],
+            fields: Vec::new(),
             rules: Rules {
                 generation: false,
                 create_on_update: false,
@@ -250,12 +300,13 @@ impl Kind {
             columns: self.columns.iter().map(column).collect(),
             rules: self.rules,
             name_rule: self.name_rule,
-            selectable_fields: self.fields.iter().map(selectable).collect(),
+            selectable_fields: self.fields.into_iter().map(FieldSpec::selectable).collect(),
             custom: false,
             strategy: Arc::new(KindStrategy {
                 group: self.group,
                 kind: self.kind,
                 version: self.version,
+                stored_version: self.stored_version,
                 keeps_status: self.keeps_status,
                 kept_by_status: self.kept_by_status,
                 parts: self.parts,
@@ -289,15 +340,11 @@ fn column(&(name, kind, format, priority): &ColumnSpec) -> Column {
     }
 }
 
-fn selectable(&(label, path): &(&str, &str)) -> SelectableField {
-    let path = path.split('.').map(str::to_owned).collect();
-    SelectableField { label: label.to_owned(), path, offered: true }
-}
-
 struct KindStrategy {
     group: &'static str,
     kind: &'static str,
     version: &'static str,
+    stored_version: Option<&'static str>,
     keeps_status: bool,
     kept_by_status: &'static [&'static [&'static str]],
     parts: &'static [Part],
@@ -433,6 +480,16 @@ impl Strategy for KindStrategy {
 
     fn on_read(&self, object: &mut Value) {
         if let Some(convert) = self.hooks.on_read.or(self.hooks.on_convert) {
+            convert(object);
+        }
+    }
+
+    fn storage_version(&self) -> Option<&str> {
+        self.stored_version
+    }
+
+    fn to_stored(&self, object: &mut Value) {
+        if let Some(convert) = self.hooks.on_store {
             convert(object);
         }
     }

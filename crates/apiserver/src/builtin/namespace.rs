@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::cells;
 use super::fields::{ensure, items, map, preset, str_of};
-use super::kind::{AGE, Hooks, Kind, NAME};
+use super::kind::{AGE, FieldSpec, Hooks, Kind, NAME};
 use crate::resource::NameRule;
 use crate::strategy::{Operation, Write};
 
@@ -26,7 +26,7 @@ pub fn kind() -> Kind {
         verbs: &["create", "delete", "get", "list", "patch", "update", "watch"],
         finalize: true,
         columns: &[NAME, ("Status", "string", "", 0), AGE],
-        fields: &[("status.phase", "status.phase")],
+        fields: vec![FieldSpec::text("status.phase")],
         hooks: Hooks {
             default,
             prepare,

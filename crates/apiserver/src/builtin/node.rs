@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::cells::{self, NONE, UNKNOWN};
 use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
-use super::kind::{AGE, Hooks, Kind, NAME};
+use super::kind::{AGE, FieldSpec, Hooks, Kind, NAME};
 use super::normal::quantity_problem;
 use super::status;
 use crate::strategy::{Operation, Write};
@@ -42,7 +42,7 @@ pub fn kind() -> Kind {
             ("Kernel-Version", "string", "", 1),
             ("Container-Runtime", "string", "", 1),
         ],
-        fields: &[("spec.unschedulable", "spec.unschedulable")],
+        fields: vec![FieldSpec::text("spec.unschedulable").unset("false")],
         keeps_status: true,
         hooks: Hooks {
             default,

@@ -17,7 +17,7 @@ use api_meta::status::{Cause, Status};
 use serde_json::{Value, json};
 
 use super::fields::{Object, child, each, ensure, items, map, preset, str_of};
-use super::kind::{AGE, Hooks, Kind, NAME, Part};
+use super::kind::{AGE, FieldSpec, Hooks, Kind, NAME, Part};
 use super::normal::quantity_problem_of_both;
 use super::old_annotations;
 use crate::registry::Registry;
@@ -54,16 +54,17 @@ pub fn kind() -> Kind {
             ("Nominated Node", "string", "", 1),
             ("Readiness Gates", "string", "", 1),
         ],
-        fields: &[
-            ("spec.nodeName", "spec.nodeName"),
-            ("spec.restartPolicy", "spec.restartPolicy"),
-            ("spec.schedulerName", "spec.schedulerName"),
-            ("spec.serviceAccountName", "spec.serviceAccountName"),
-            ("spec.hostNetwork", "spec.hostNetwork"),
-            ("status.phase", "status.phase"),
-            ("status.podIP", "status.podIP"),
-            ("status.podIPs", "status.podIP"),
-            ("status.nominatedNodeName", "status.nominatedNodeName"),
+        fields: vec![
+            FieldSpec::text("spec.nodeName"),
+            FieldSpec::named("spec.host", "spec.nodeName"),
+            FieldSpec::text("spec.restartPolicy"),
+            FieldSpec::text("spec.schedulerName"),
+            FieldSpec::text("spec.serviceAccountName"),
+            FieldSpec::text("spec.hostNetwork").unset("false"),
+            FieldSpec::text("status.phase"),
+            FieldSpec::text("status.podIP"),
+            FieldSpec::named("status.podIPs", "status.podIP"),
+            FieldSpec::text("status.nominatedNodeName"),
         ],
         hooks: Hooks {
             default,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::cells;
 use super::fields::{ensure, map};
-use super::kind::{Hooks, Kind};
+use super::kind::{FieldSpec, Hooks, Kind};
 use super::normal::quantity_problem;
 use super::{old_annotations, replica_set, template};
 
@@ -14,7 +14,7 @@ pub fn kind() -> Kind {
         short_names: &["rc"],
         categories: &["all"],
         columns: replica_set::COLUMNS,
-        fields: &[("status.replicas", "status.replicas")],
+        fields: vec![FieldSpec::text("status.replicas").unset("0")],
         orphans: true,
         hooks: Hooks {
             default,

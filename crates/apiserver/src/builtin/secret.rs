@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::cells;
 use super::config_map::{SIZE_MAX, base64_problem, decoded_size, immutable_changes};
 use super::fields::{ensure, map, preset, str_of};
-use super::kind::{AGE, Hooks, Kind, NAME};
+use super::kind::{AGE, FieldSpec, Hooks, Kind, NAME};
 use crate::strategy::Write;
 
 const SERVICE_ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
@@ -18,7 +18,7 @@ const SERVICE_ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 pub fn kind() -> Kind {
     Kind {
         columns: &[NAME, ("Type", "string", "", 0), ("Data", "string", "", 0), AGE],
-        fields: &[("type", "type")],
+        fields: vec![FieldSpec::text("type")],
         hooks: Hooks {
             default,
             validate,

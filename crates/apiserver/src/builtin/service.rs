@@ -14,7 +14,7 @@ pub use addresses::Addresses;
 
 use super::cells;
 use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
-use super::kind::{AGE, Hooks, Kind, NAME};
+use super::kind::{AGE, FieldSpec, Hooks, Kind, NAME};
 use super::status;
 use crate::strategy::{Operation, Write};
 
@@ -40,7 +40,7 @@ pub fn kind(addresses: &Arc<Addresses>) -> Kind {
             AGE,
             ("Selector", "string", "", 1),
         ],
-        fields: &[("spec.clusterIP", "spec.clusterIP"), ("spec.type", "spec.type")],
+        fields: vec![FieldSpec::text("spec.clusterIP"), FieldSpec::text("spec.type")],
         hooks: Hooks {
             default,
             prepare,

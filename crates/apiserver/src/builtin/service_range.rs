@@ -25,7 +25,6 @@ pub fn ip_address() -> Kind {
         short_names: &["ip"],
         name_rule: names::NameRule::PathSegment,
         columns: &[NAME, ("ParentRef", "string", "", 0)],
-        fields: &[],
         hooks: Hooks {
             default: |object| {
                 let spec = map(object).and_then(|object| ensure(object, "spec"));

@@ -300,3 +300,25 @@ fn a_row_equals_what_upstream_prints() {
     }
     assert!(failures.is_empty(), "{:#}", Value::Array(failures));
 }
+
+#[test]
+fn a_field_that_an_object_leaves_out_is_selected_by_its_zero_value() {
+    let (mut checked, mut wrong) = (0, Vec::new());
+    for resource in full_profile(&std::sync::Arc::default()) {
+        let schema =
+            crate::openapi::builtin_schema(&resource.group, &resource.version, &resource.kind)
+                .expect("every kind has a schema");
+        for field in &resource.selectable_fields {
+            let zero = match schema.type_at(&field.path) {
+                Some("boolean") => "false",
+                Some("integer" | "number") => "0",
+                _ => "",
+            };
+            checked += 1;
+            if field.unset != zero {
+                wrong.push(format!("{} {}: {:?}", resource.kind, field.label, field.unset));
+            }
+        }
+    }
+    assert!(wrong.is_empty() && checked > 30, "{checked}: {wrong:?}");
+}

@@ -25,6 +25,7 @@ use crate::registry::{
     DeleteOptions, ListQuery, Propagation, Registry, Target, Update, WriteOptions,
 };
 use crate::resource::{Backend, Resource};
+use crate::stored::Stored;
 use crate::strategy::Operation;
 
 /// Namespaces emptied at once.
@@ -217,15 +218,14 @@ async fn sweep_resource(
     delete: bool,
     remains: &mut Remains,
 ) -> Result<(), Status> {
-    let query = ListQuery::all(namespace);
-    let list = registry.list(resource, &query).await?;
-    if list.items.is_empty() {
+    let found = list(registry, resource, namespace).await?;
+    if found.is_empty() {
         return Ok(());
     }
     let options = WriteOptions::system();
     let background =
         DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
-    for object in list.items.iter().filter(|_| delete) {
+    for object in found.iter().filter(|_| delete) {
         if object.metadata_json().contains("\"deletionTimestamp\"") {
             continue;
         }
@@ -239,13 +239,13 @@ async fn sweep_resource(
             }
         }
     }
-    let left = registry.list(resource, &query).await?;
-    if left.items.is_empty() {
+    let left = list(registry, resource, namespace).await?;
+    if left.is_empty() {
         return Ok(());
     }
     let name = format!("{}.{}", resource.plural, resource.group);
-    remains.instances.insert(name, left.items.len());
-    for object in &left.items {
+    remains.instances.insert(name, left.len());
+    for object in &left {
         if object.metadata_json().contains("\"finalizers\"") {
             for finalizer in object.value().finalizers() {
                 *remains.finalizers.entry(finalizer.to_owned()).or_default() += 1;
@@ -254,6 +254,20 @@ async fn sweep_resource(
     }
     tracing::debug!(namespace, resource = qualified(&resource.plural, &resource.group), "remains");
     Ok(())
+}
+
+/// The objects of a resource in a namespace. A definition may be deleted at any moment, and its
+/// objects before it: a resource that is not served has none.
+async fn list(
+    registry: &Registry,
+    resource: &Resource,
+    namespace: &str,
+) -> Result<Vec<Arc<Stored>>, Status> {
+    match registry.list(resource, &ListQuery::all(namespace)).await {
+        Ok(list) => Ok(list.items),
+        Err(status) if status.code == 404 => Ok(Vec::new()),
+        Err(status) => Err(status),
+    }
 }
 
 /// Type, reason when false, message when false, reason when true.

@@ -28,6 +28,7 @@ use crate::registry::{Registry, Subscription, Target, Update, WriteOptions};
 use crate::resource::Resource;
 use crate::stored::Stored;
 use crate::strategy::Operation;
+use crate::tasks::WatchedTasks;
 
 /// Pause before a failed step is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -44,6 +45,11 @@ impl Drop for DefinitionController {
 }
 
 impl DefinitionController {
+    /// What it does in a task of its own.
+    pub(crate) fn tasks(&self) -> WatchedTasks {
+        self.task.abort_handle().into()
+    }
+
     /// Installs the defining kind and everything that stored definitions define, then goes on in
     /// the background.
     pub async fn start(registry: &Arc<Registry>) -> Result<Self, StorageError> {

@@ -146,7 +146,8 @@ fn selectable_fields(crd: &Value, version: &Value) -> Vec<SelectableField> {
     for path in versions.flat_map(declared_fields) {
         if fields.iter().all(|known| known.path != path) {
             let offered = offered.contains(&path);
-            fields.push(SelectableField { label: path.join("."), path, offered });
+            let (label, fallback) = (path.join("."), Vec::new());
+            fields.push(SelectableField { label, path, fallback, unset: "", offered });
         }
     }
     fields

@@ -8,19 +8,26 @@ use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use futures::future::try_join_all;
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
 use super::{FlowControl, GROUP, bootstrap};
 use crate::registry::{ListQuery, Registry, Target, WriteOptions};
 use crate::resource::Resource;
 use crate::strategy::Operation;
+use crate::tasks::{Tasks, WatchedTasks};
 
 const SCHEMAS: &str = "flowschemas";
 const LEVELS: &str = "prioritylevelconfigurations";
 
 /// Follows the objects, until dropped.
 pub struct FlowControlFollower {
-    _tasks: JoinSet<()>,
+    tasks: Tasks,
+}
+
+impl FlowControlFollower {
+    /// What it does in tasks of its own.
+    pub(crate) fn tasks(&self) -> WatchedTasks {
+        self.tasks.watched()
+    }
 }
 
 /// Writes the initial objects that are missing, puts what is stored in force, and goes on doing so.
@@ -35,9 +42,9 @@ pub async fn start(
     keep_initial(registry, &schemas, &levels, false).await?;
     registry.fresh().await?;
     take(registry, control, &schemas, &levels).await?;
-    let mut tasks = JoinSet::new();
+    let mut tasks = Tasks::default();
     tasks.spawn(follow(registry.clone(), control.clone(), schemas, levels));
-    Ok(FlowControlFollower { _tasks: tasks })
+    Ok(FlowControlFollower { tasks })
 }
 
 async fn follow(

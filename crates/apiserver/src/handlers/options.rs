@@ -88,11 +88,10 @@ pub fn selectors(context: &Context<'_>) -> Result<(LabelSelector, FieldSelector)
 }
 
 fn check_field(resource: &Resource, field: &str) -> Result<(), Status> {
-    let is_cluster_own =
-        resource.group.is_empty() && matches!(resource.plural.as_str(), "nodes" | "namespaces");
+    let has_own = resource.custom || !resource.selectable_fields.is_empty();
     let known = match field {
         "metadata.name" => true,
-        "metadata.namespace" => !is_cluster_own && (resource.namespaced || !resource.custom),
+        "metadata.namespace" => resource.namespaced || !has_own,
         other => {
             resource.selectable_fields.iter().any(|known| known.offered && known.label == other)
         }
@@ -100,8 +99,15 @@ fn check_field(resource: &Resource, field: &str) -> Result<(), Status> {
     if known {
         return Ok(());
     }
-    if resource.custom || !resource.selectable_fields.is_empty() || is_cluster_own {
-        return Err(Status::bad_request(format!("field label not supported: {field}")));
+    if has_own {
+        return Err(Status::bad_request(match resource.kind.as_str() {
+            "Job" if !resource.custom => format!("field label {field:?} not supported for Job"),
+            "ResourceSlice" if !resource.custom => {
+                let kind = format!("{}, Kind={}", resource.api_version(), resource.kind);
+                format!("field label not supported for {kind}: {field}")
+            }
+            _ => format!("field label not supported: {field}"),
+        }));
     }
     Err(Status::bad_request(format!(
         "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""

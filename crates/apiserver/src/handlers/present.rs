@@ -197,11 +197,14 @@ pub fn list(
             "PartialObjectMetadataList",
             &format!("meta.k8s.io/{version}"),
             list,
-            |object| partial_metadata(object, version, true),
+            |object, bytes| bytes.put_slice(&partial_metadata(object, version, true)),
         ),
-        _ => joined(resource, &resource.list_kind, &resource.api_version(), list, |object| {
-            served_bytes(resource, object)
-        }),
+        _ => {
+            let api_version = resource.api_version();
+            joined(resource, &resource.list_kind, &api_version, list, |object, bytes| {
+                put_item(resource, &api_version, object, bytes);
+            })
+        }
     };
     Ok(respond::bytes(StatusCode::OK, accepted, bytes))
 }
@@ -212,7 +215,7 @@ fn joined(
     kind: &str,
     api_version: &str,
     list: &List,
-    item: impl Fn(&Arc<Stored>) -> Bytes,
+    put: impl Fn(&Arc<Stored>, &mut BytesMut),
 ) -> Bytes {
     let size: usize = list.items.iter().map(|object| object.bytes.len() + 1).sum();
     let mut bytes = BytesMut::with_capacity(size + 256);
@@ -225,17 +228,42 @@ fn joined(
         if index > 0 {
             bytes.put_u8(b',');
         }
-        bytes.put_slice(&item(object));
+        put(object, &mut bytes);
     }
     bytes.put_slice(b"]}\n");
     bytes.freeze()
+}
+
+/// An item of a list. Lists of built-in kinds are typed ones, whose items do not name their type.
+fn put_item(resource: &Resource, api_version: &str, object: &Stored, bytes: &mut BytesMut) {
+    if resource.custom {
+        return bytes.put_slice(&served_bytes(resource, object));
+    }
+    let stored = served_as_stored(resource).then(|| object.untyped(api_version, &resource.kind));
+    if let Some([first, second]) = stored.flatten() {
+        bytes.put_u8(b'{');
+        bytes.put_slice(first);
+        return bytes.put_slice(second);
+    }
+    let mut value = served_tree(resource, object);
+    drop_type(&mut value);
+    bytes.put_slice(&crate::stored::to_bytes(&value));
+}
+
+fn drop_type(object: &mut Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("apiVersion");
+        fields.remove("kind");
+    }
 }
 
 /// The list form of trees that are no longer stored (deletecollection).
 pub fn value_list(resource: &Resource, items: Vec<Value>, metadata: Value) -> Value {
     let mut items = items;
     for item in &mut items {
-        if item.api_version().is_empty() {
+        if !resource.custom {
+            drop_type(item);
+        } else if item.api_version().is_empty() {
             item["apiVersion"] = resource.api_version().into();
         }
     }

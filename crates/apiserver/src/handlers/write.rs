@@ -65,8 +65,13 @@ async fn required_body(context: &Context<'_>, body: Inbound) -> Result<Decoded, 
     Ok(read_body(context, body, kind).await?.unwrap_or(empty))
 }
 
-/// The body of a write, which must be an object. Its type is checked later.
-async fn object_body(context: &Context<'_>, body: Inbound) -> Result<Decoded, Status> {
+/// The body of a write, which must be an object, and in the options what strict validation needs of
+/// it. Its type is checked later.
+async fn object_body(
+    context: &Context<'_>,
+    body: Inbound,
+    options: &mut WriteOptions,
+) -> Result<Value, Status> {
     let media = negotiate::content_type(&context.parts.headers);
     let bytes = body.read().await?;
     let (api_version, kind) = context.kind();
@@ -77,34 +82,36 @@ async fn object_body(context: &Context<'_>, body: Inbound) -> Result<Decoded, St
         strategy.default(&mut object);
         object
     });
-    Ok(decoded)
+    options.duplicates = decoded.duplicates;
+    if typed.is_some() && matches!(media, None | Some("application/json")) {
+        options.document = Some(bytes);
+    }
+    Ok(decoded.value)
 }
 
 pub async fn create(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Object)?;
     let mut options = options::write_options(context, "CreateOptions")?;
-    let decoded = object_body(context, body).await?;
-    options.duplicates = decoded.duplicates;
+    let object = object_body(context, body, &mut options).await?;
     let namespace = &context.info.namespace;
     let resource = &context.resource;
-    let written = context.registry.create(resource, namespace, decoded.value, &options).await;
+    let written = context.registry.create(resource, namespace, object, &options).await;
     answer(context, &options, written, accepted).await
 }
 
 pub async fn update(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Object)?;
     let mut options = options::write_options(context, "UpdateOptions")?;
-    let decoded = object_body(context, body).await?;
-    options.duplicates = decoded.duplicates;
+    let object = object_body(context, body, &mut options).await?;
     if context.resource.rules.create_on_update {
         options.creation_refused = creation_refused(context);
     }
     let target = target(context);
     let operation = operation(context);
     let value = if context.info.subresource == "finalize" {
-        finalized(context, decoded.value).await?
+        finalized(context, object).await?
     } else {
-        decoded.value
+        object
     };
     let written = context.registry.replace(&target, operation, value, &options).await;
     answer(context, &options, written, accepted).await

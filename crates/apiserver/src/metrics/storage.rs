@@ -130,6 +130,10 @@ impl Storage for TimedStorage {
         self.inner.watch(prefix, after)
     }
 
+    fn compacted(&self) -> Revision {
+        self.inner.compacted()
+    }
+
     fn expiring(&self) -> BoxFuture<'_, Result<Vec<(String, Duration)>, StorageError>> {
         self.inner.expiring()
     }

@@ -122,7 +122,7 @@ pub fn builtin_schema(group: &str, version: &str, kind: &str) -> Option<&'static
     builtin(group, version, kind).map(Builtin::schema)
 }
 
-static BUILTINS: [Builtin; 70] = [
+static BUILTINS: [Builtin; 71] = [
     Builtin::of::<core::v1::Binding>(),
     Builtin::of::<core::v1::ComponentStatus>(),
     Builtin::of::<core::v1::ConfigMap>(),
@@ -176,6 +176,7 @@ static BUILTINS: [Builtin; 70] = [
     Builtin::of::<admissionregistration::v1::ValidatingAdmissionPolicy>(),
     Builtin::of::<admissionregistration::v1::ValidatingAdmissionPolicyBinding>(),
     Builtin::of::<admissionregistration::v1::ValidatingWebhookConfiguration>(),
+    Builtin::of::<autoscaling::v1::HorizontalPodAutoscaler>(),
     Builtin::of::<autoscaling::v1::Scale>(),
     Builtin::of::<autoscaling::v2::HorizontalPodAutoscaler>(),
     Builtin::of::<storage::v1::CSIDriver>(),

@@ -140,11 +140,15 @@ fn operation(scope: &Scope<'_>, verb: &str) -> Value {
         "tags": [tag(&resource.group, &resource.version)],
         "description": description(scope, verb),
         "operationId": operation_id(scope, verb),
-        "parameters": parameters(verb),
         "responses": responses,
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": scope.kind(),
     });
+    // Clients that write the document again leave an empty list out.
+    let parameters = parameters(verb);
+    if !parameters.is_empty() {
+        operation["parameters"] = parameters.into();
+    }
     if let Some(request) = request_body(scope, verb, &body) {
         operation["requestBody"] = request;
     }

@@ -232,6 +232,44 @@ fn custom_types_are_published_with_metadata() {
 }
 
 #[test]
+fn a_custom_type_that_may_have_any_field_is_published_as_a_plain_object_in_v2() {
+    let mut definition = crd(json!({"type": "object"}));
+    let version = &mut definition["spec"]["versions"][0];
+    version["schema"]["openAPIV3Schema"]["x-kubernetes-preserve-unknown-fields"] = true.into();
+    let open = resources_of(&definition, &Arc::default(), |_| Arc::new(NoScale)).remove(0);
+    let catalog = catalog().with(open);
+    let v2 = OpenApi::new("v1.36.3").v2(&catalog, &Table::default(), Encoding::Json);
+    let v2: Value = serde_json::from_slice(&v2.plain()).unwrap();
+    let kind = json!([{"group": "ex.org", "version": "v1", "kind": "Foo"}]);
+    let expected = json!({
+        "type": "object",
+        "x-kubernetes-group-version-kind": kind,
+        "x-kubernetes-selectable-fields": [{"fieldPath": "spec.n"}],
+    });
+    assert_eq!(v2["definitions"]["org.ex.v1.Foo"], expected);
+    let v3 = OpenApi::new("v1.36.3").v3(&catalog, "apis/ex.org/v1", Encoding::Json).unwrap();
+    let v3: Value = serde_json::from_slice(&v3.plain()).unwrap();
+    let foo = &v3["components"]["schemas"]["org.ex.v1.Foo"];
+    assert_eq!(foo["x-kubernetes-preserve-unknown-fields"], true);
+    assert!(foo["properties"]["spec"].is_object(), "{foo}");
+}
+
+#[test]
+fn an_operation_without_parameters_has_no_list_of_them() {
+    let mut operations = 0;
+    for path in ["api/v1", "apis/apps/v1", "apis/ex.org/v1"] {
+        for (path, item) in v3(path)["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                let parameters = operation.get("parameters").and_then(Value::as_array);
+                assert!(parameters.is_none_or(|list| !list.is_empty()), "{method} {path}");
+                operations += usize::from(method == "get");
+            }
+        }
+    }
+    assert!(operations > 10, "{operations}");
+}
+
+#[test]
 fn kept_documents_are_bounded() {
     let mut openapi = OpenApi::new("v1.36.3");
     let first = openapi.v3(&catalog(), "apis/ex.org/v1", Encoding::Json).unwrap();

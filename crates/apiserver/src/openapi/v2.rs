@@ -12,8 +12,11 @@ const DROPPED: [&str; 6] = ["nullable", "oneOf", "anyOf", "allOf", "not", "defau
 pub fn document(info: Value, paths: Map<String, Value>, schemas: Map<String, Value>) -> Value {
     let definitions: Map<String, Value> = schemas
         .into_iter()
-        .map(|(name, mut schema)| {
-            narrow(&mut schema);
+        .map(|(name, schema)| {
+            let schema = match opaque_kind(&schema) {
+                Some(opaque) => opaque,
+                None => narrowed(schema),
+            };
             (name, schema)
         })
         .collect();
@@ -28,7 +31,26 @@ pub fn document(info: Value, paths: Map<String, Value>, schemas: Map<String, Val
     })
 }
 
-/// A schema in the words of v2.
+/// A kind whose objects may have any field, as kube-apiserver publishes it: kubectl would refuse
+/// every field that is not among declared ones. `None` for other definitions.
+fn opaque_kind(schema: &Value) -> Option<Value> {
+    let kind = schema.get("x-kubernetes-group-version-kind")?;
+    if schema.get("x-kubernetes-preserve-unknown-fields") != Some(&Value::Bool(true)) {
+        return None;
+    }
+    let mut opaque = json!({"type": "object", "x-kubernetes-group-version-kind": kind});
+    if let Some(fields) = schema.get("x-kubernetes-selectable-fields") {
+        opaque["x-kubernetes-selectable-fields"] = fields.clone();
+    }
+    Some(opaque)
+}
+
+fn narrowed(mut schema: Value) -> Value {
+    narrow(&mut schema);
+    schema
+}
+
+/// Brings a schema into the words of v2.
 fn narrow(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else {
         return;

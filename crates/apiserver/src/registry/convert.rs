@@ -131,6 +131,7 @@ impl Registry {
             let stored_as = &conversion.stored_as;
             self.convert_by(conversion, stored_as, std::slice::from_mut(object)).await?;
         } else if let Some(api_version) = stored_as(resource) {
+            resource.strategy.to_stored(object);
             object["apiVersion"] = api_version.into();
         }
         Ok(to_storage(object))

@@ -175,7 +175,10 @@ impl Registry {
         left: Option<u64>,
     ) -> Result<List, Status> {
         let prefix = key_prefix(resource, &query.namespace)?;
-        if *self.progress.borrow() >= revision {
+        // A cache holds more of the past than the storage where little changes. What the storage has
+        // compacted has expired, for every kind alike.
+        let is_kept = revision >= self.storage().compacted();
+        if is_kept && *self.progress.borrow() >= revision {
             let cache = self.cache(resource)?;
             let objects = cache.read();
             if let Some(then) = objects.walk_at(revision, &prefix, from) {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use api_meta::decode::{DEPTH_MAX, TOO_DEEP, object_depth};
 use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
+use bytes::Bytes;
 use serde_json::Value;
 use storage::{Expect, KeyValue, StorageError};
 
@@ -23,7 +24,7 @@ pub(crate) use ownership::merge_schema;
 
 use crate::attributes::{GROUP_MASTERS, UserInfo};
 use crate::audit::Sink;
-use crate::body::decode::Duplicate;
+use crate::body::decode::{Duplicate, strict};
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::stored::Stored;
@@ -49,6 +50,8 @@ pub struct WriteOptions {
     pub field_validation: FieldValidation,
     /// Keys that stood twice in the body.
     pub duplicates: Vec<Duplicate>,
+    /// The body, when it is the JSON of a built-in kind: its problems are reported in its order.
+    pub document: Option<Bytes>,
     /// The update came as a patch: strict errors are then 422.
     pub is_patch: bool,
     /// Who comes to own the fields that are written; empty is nobody in particular.
@@ -91,6 +94,7 @@ impl WriteOptions {
             dry_run: false,
             field_validation: FieldValidation::Ignore,
             duplicates: Vec::new(),
+            document: None,
             is_patch: false,
             manager: OWN_MANAGER.to_owned(),
             subresource: "",
@@ -252,11 +256,19 @@ fn check_fields(
         return Ok(Vec::new());
     }
     let unknown = resource.strategy.unknown_fields(object);
-    let mut problems: Vec<String> = match options.field_validation {
-        FieldValidation::Warn => options.duplicates.iter().map(Duplicate::text).collect(),
-        _ => Duplicate::problems(&options.duplicates),
+    let is_clean = unknown.is_empty() && options.duplicates.is_empty();
+    let problems = match (&options.document, options.field_validation) {
+        _ if is_clean => Vec::new(),
+        (Some(document), _) => strict::problems(document, |object| resource.strategy.prune(object)),
+        (None, validation) => {
+            let mut problems: Vec<String> = match validation {
+                FieldValidation::Warn => options.duplicates.iter().map(Duplicate::text).collect(),
+                _ => Duplicate::problems(&options.duplicates),
+            };
+            problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+            problems
+        }
     };
-    problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
     if problems.is_empty() || options.field_validation == FieldValidation::Warn {
         return Ok(problems);
     }

@@ -42,10 +42,6 @@ async fn told(side: &Side) -> Vec<Value> {
         for own in ["uid", "resourceVersion", "creationTimestamp", "managedFields", "name"] {
             event["metadata"].as_object_mut().unwrap().remove(own);
         }
-        // Said of each item here, and of the list alone there.
-        for said in ["apiVersion", "kind"] {
-            event.as_object_mut().unwrap().remove(said);
-        }
         for own in ["firstTimestamp", "lastTimestamp"] {
             assert!(event[own].is_string(), "{event}");
             event.as_object_mut().unwrap().remove(own);

@@ -31,6 +31,7 @@ pub async fn compaction_forgets_the_past_and_keeps_the_present(storage: Subject)
     assert!(refused.is_err_and(|error| is_compacted(error, wanted, oldest)));
     assert_eq!(list(&storage, "/", None).await, [state.clone(), old]);
     assert_eq!(newest(&storage).await, oldest, "compaction takes no revision");
+    assert_eq!(storage.compacted(), oldest);
     let next = update(&storage, &state, "next").await;
     assert!(next.mod_revision > oldest);
     assert_eq!(get(&storage, "/a").await, Some(next));

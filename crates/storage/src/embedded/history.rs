@@ -74,8 +74,10 @@ impl HistoryWindow {
         while self.marks.get(1).is_some_and(over) {
             self.marks.pop_front();
         }
-        if let Some(first) = self.marks.front().filter(|first| over(first)) {
-            target = target.max(first.revision);
+        // Between two marks much may have been written; when it is over too, nothing came since.
+        let last = [self.marks.front(), Some(&self.newest)];
+        if let Some(last) = last.into_iter().flatten().rfind(|mark| over(mark)) {
+            target = target.max(last.revision);
         }
         target.min(newest.revision.saturating_sub(self.revisions_min))
     }

@@ -275,6 +275,7 @@ impl Writer {
             tracing::info!("storage commits again");
         }
         self.compacted = committed.compacted;
+        self.shared.set_compacted(self.compacted);
         let mut events = Vec::with_capacity(writes.len());
         let mut replies = Vec::with_capacity(writes.len());
         let mut bytes = 0;

@@ -111,5 +111,10 @@ async fn turn(
         Some(Response::Range(range)) => range.kvs.first(),
         _ => None,
     });
+    // The process that wrote the key compacts to the revision in its value.
+    let text = found.and_then(|found| std::str::from_utf8(&found.value).ok());
+    if let Some(compacted) = text.and_then(|text| text.parse().ok()) {
+        shared.note_compacted(compacted);
+    }
     Ok((found.map_or(0, |found| found.version), newest))
 }

@@ -200,6 +200,8 @@ async fn one_of_several_processes_compacts() {
     let mut watch = storages[0].watch("/", 1).await.expect("the past is there");
     let first = create(&*storages[0], "/a", None).await;
     let started = Instant::now();
+    let know = async || storages.iter().all(|one| one.compacted() >= first).then_some(());
+    wait::until(WAIT_MAX, "all processes learn of the compaction", know).await;
     let look = async || match storages[1].get("/a", Some(first - 1)).await {
         Err(StorageError::Compacted { oldest, .. }) => Some(oldest),
         other => other.map(|_| None).expect("reads work"),

@@ -1,6 +1,24 @@
-//! The conditions of a namespace that is ending.
+//! The conditions of a namespace that is ending, and what it holds.
+
+use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 
 use super::*;
+
+#[tokio::test]
+async fn a_kind_that_is_removed_meanwhile_holds_up_no_namespace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default());
+    let registry = Registry::start(storage.expect("a new storage")).await.expect("a registry");
+    let mut kinds = crate::builtin::management_profile();
+    let position = kinds.iter().position(|kind| kind.plural == "secrets").expect("a kind");
+    // Its definition was deleted after the catalog was read.
+    let removed = Arc::new(kinds.swap_remove(position));
+    registry.install(kinds).await.expect("the other kinds");
+    let mut remains = Remains::default();
+    let swept = sweep_resource(&registry, &removed, "default", true, &mut remains).await;
+    assert!(swept.is_ok(), "{:?}", swept.err());
+    assert!(remains.is_nothing());
+}
 
 #[test]
 fn conditions_count_what_remains_in_upstreams_words() {

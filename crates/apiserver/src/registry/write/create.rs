@@ -22,6 +22,14 @@ use crate::strategy::{Operation, Write};
 /// Attempts at a free generated name.
 const GENERATE_ATTEMPTS_MAX: usize = 8;
 
+/// How an object is created.
+struct How<'a> {
+    taken: &'a Taken,
+    owners: Owners,
+    /// The body had a resource version.
+    is_versioned: bool,
+}
+
 impl Registry {
     /// Creates an object from a body. `namespace` is the path's.
     pub async fn create(
@@ -48,10 +56,7 @@ impl Registry {
         check_decodable(resource, &object, options)?;
         let mut warnings = check_fields(resource, &object, options)?;
         check_namespace(&target, &mut object)?;
-        if !matches!(object.resource_version(), "" | "0") {
-            let text = "resourceVersion should not be set on objects to be created";
-            return Err(Status::new(500, "", text));
-        }
+        let is_versioned = object.resource_version().parse().is_ok_and(|version: u64| version != 0);
         warnings.extend(deduplicate(&mut object));
         drop_server_fields(resource, &mut object);
         resource.strategy.prune(&mut object);
@@ -72,8 +77,9 @@ impl Registry {
         }
         let attempts = if name.is_empty() { GENERATE_ATTEMPTS_MAX } else { 1 };
         let mut result = Err(target.not_found());
+        let how = How { taken: &taken, owners, is_versioned };
         for _ in 0..attempts {
-            result = self.create_once(&target, &request, object.clone(), &taken, owners).await;
+            result = self.create_once(&target, &request, object.clone(), &how).await;
             match &result {
                 Err(status) if status.reason == "AlreadyExists" => {}
                 _ => break,
@@ -97,10 +103,10 @@ impl Registry {
         target: &Target<'_>,
         request: &Request<'_>,
         mut object: Value,
-        taken: &Taken,
-        owners: Owners,
+        how: &How<'_>,
     ) -> Result<Written, Status> {
         let (resource, options) = (target.resource, request.options);
+        let How { taken, owners, is_versioned } = *how;
         let name = ensure_name(target, &mut object)?;
         let target = Target { name: &name, ..*target };
         let write = target.write(Operation::Create, options);
@@ -132,6 +138,11 @@ impl Registry {
             plugin.admit(resource, &write, Some(&object), None).await?;
         }
         self.review(&Request { name: &name, ..*request }, Some(&object), None).await?;
+        // Like kube-apiserver, whose storage is what rejects it: a dry run never gets there.
+        if is_versioned && !options.dry_run {
+            let text = "resourceVersion should not be set on objects to be created";
+            return Err(Status::new(500, "", text));
+        }
         self.charge_quotas(&write, resource, &object, None).await?;
         resource.strategy.lose_unstored(&mut object);
         let key = resource.key(target.namespace, &name).ok_or_else(Status::method_not_allowed)?;

@@ -65,6 +65,29 @@ fn what_a_former_process_wrote_counts_as_new() {
 }
 
 #[test]
+fn a_server_keeps_what_is_young_and_nothing_else() {
+    let config = EmbeddedConfig::default();
+    let start = Instant::now();
+    let mut window = HistoryWindow::new(&config, 0, start);
+    window.committed(400, 1, start + SECOND);
+    window.committed(401, 1, start + 10 * SECOND);
+    assert_eq!(window.target(start + 300 * SECOND), 0);
+    assert_eq!(window.target(start + 301 * SECOND), 400);
+    assert_eq!(window.target(start + 310 * SECOND), 401);
+}
+
+#[test]
+fn what_was_written_right_after_a_mark_is_forgotten_at_its_age_when_nothing_follows() {
+    let start = Instant::now();
+    let config = EmbeddedConfig { history_revisions_min: 0, ..config() };
+    let mut window = HistoryWindow::new(&config, 0, start);
+    window.committed(1, 1, start + SECOND);
+    window.committed(400, 1, start + SECOND + SECOND / 10);
+    assert_eq!(window.target(start + 301 * SECOND), 1);
+    assert_eq!(window.target(start + 302 * SECOND), 400);
+}
+
+#[test]
 fn the_marks_are_bounded() {
     let start = Instant::now();
     let mut window = HistoryWindow::new(&config(), 0, start);
