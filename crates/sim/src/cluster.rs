@@ -19,8 +19,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::access::{self, AdminToken};
-use crate::agent::AgentCommand;
+use crate::agent::{AgentCommand, pods_folder};
 use crate::authentication::Authentication;
+use crate::kubelet::PodConnector;
 use crate::simulation::{self, Setting};
 
 /// Storage of a simulated cluster: there may be hundreds in one process, and none is large.
@@ -76,6 +77,7 @@ impl Cluster {
             tokens_outside: config.authentication.outside.clone(),
             front_proxy: Some(config.front_proxy.clone()),
             root_ca_pem: config.ca_pem.clone(),
+            pods: Some(Arc::new(PodConnector::new(pods_folder(&own)))),
             audit: config.audit.resolve().map_err(anyhow::Error::msg)?,
             ..Assembly::new(storage, Profile::Full, std::fs::read_to_string(&key_file)?)
         }

@@ -4,8 +4,8 @@
 //! daemon sets get pods, pods get a node, an address and the phase Running, and nothing is
 //! executed,
 //! with one exception: a pod of exactly the agent image is really run, as a child process of the
-//! simulator (see [`agent`]). Any number of clusters lives in one process, each with an address of
-//! its own.
+//! simulator (see [`agent`]). Logs of pods, commands in them and their ports are pretended too
+//! ([`kubelet`]). Any number of clusters lives in one process, each with an address of its own.
 //!
 //! Start reading at [`run`], then [`cluster::Cluster`] and [`simulation`].
 
@@ -14,6 +14,7 @@ pub mod agent;
 pub mod args;
 pub mod authentication;
 pub mod cluster;
+mod kubelet;
 pub mod simulation;
 
 use std::path::Path;
