@@ -56,6 +56,20 @@ fn the_asked_number_of_nodes_is_ready() {
 }
 
 #[test]
+fn a_start_says_where_the_kubeconfigs_are_and_what_to_do_with_them() {
+    let sim = Sim::start(&["--nodes", "1", "--clusters", "2"]).unwrap();
+    let said = sim.log_tail();
+    for file in sim.kubeconfigs().unwrap() {
+        let url = e2e::Kubeconfig::read(&file).unwrap().server;
+        let line = format!("  {url}  {}\n", file.display());
+        assert!(said.contains(&line), "{line} is not in: {said}");
+    }
+    let first = sim.kubeconfig();
+    let next = format!("drover cluster import NAME --kubeconfig {}", first.display());
+    assert!(said.contains(&next), "{said}");
+}
+
+#[test]
 fn a_deployment_gets_running_pods_and_follows_its_replicas() {
     let sim = sim();
     let kubectl = sim.kubectl().unwrap();

@@ -119,11 +119,8 @@ impl Cluster {
         let name = format!("sim-{}", config.index);
         let text = access::kubeconfig(&name, &self.url(), &config.ca_pem, token.expose());
         access::write(&own.join("admin.kubeconfig"), &text)?;
-        let shared = match config.index {
-            0 => "admin.kubeconfig".to_owned(),
-            index => format!("admin-{index}.kubeconfig"),
-        };
-        access::write(&config.folder.join(shared), &text)
+        let index = usize::try_from(config.index)?;
+        access::write(&config.folder.join(access::shared_file(index)), &text)
     }
 
     pub fn url(&self) -> String {

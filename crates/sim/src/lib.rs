@@ -17,6 +17,7 @@ pub mod cluster;
 mod kubelet;
 pub mod simulation;
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -36,6 +37,8 @@ use crate::cluster::{Cluster, ClusterConfig};
 /// Names under which every simulated cluster is reached.
 const NAMES: &[&str] = &["localhost", "127.0.0.1", "::1", "kubernetes.default.svc"];
 
+/// Clusters that are named on start.
+const SHOWN_MAX: usize = 10;
 /// Clusters that are made ready side by side.
 const STARTS_AT_ONCE: usize = 8;
 
@@ -90,6 +93,10 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
         futures::stream::iter(starting).buffered(STARTS_AT_ONCE).try_collect().await?;
     if let Some(first) = clusters.first() {
         let url = first.url();
+        let urls: Vec<String> = clusters.iter().map(Cluster::url).collect();
+        let words = announcement(&urls, args.nodes, &args.data_dir);
+        // Nobody may be reading.
+        let _ = std::io::stdout().lock().write_all(words.as_bytes());
         access::write(&folder.join("server.json"), &json!({"url": url}).to_string())?;
         tracing::info!(%url, clusters = clusters.len(), nodes = args.nodes, "simulating");
     }
@@ -98,6 +105,28 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
         cluster.stop().await;
     }
     Ok(())
+}
+
+/// What is said on start: where the clusters are, by which files people get in, and what to do next.
+fn announcement(urls: &[String], nodes: u32, folder: &Path) -> String {
+    let file = |index: usize| folder.join(access::shared_file(index)).display().to_string();
+    let clusters = if urls.len() == 1 { "cluster" } else { "clusters" };
+    let mut words = format!(
+        "Simulating {} {clusters} with {nodes} nodes each. Kubeconfigs of their administrators:\n",
+        urls.len()
+    );
+    for (index, url) in urls.iter().enumerate().take(SHOWN_MAX) {
+        words.push_str(&format!("  {url}  {}\n", file(index)));
+    }
+    if urls.len() > SHOWN_MAX {
+        words.push_str(&format!("  … up to {}\n", file(urls.len() - 1)));
+    }
+    let first = file(0);
+    words.push_str(&format!(
+        "Next: kubectl --kubeconfig {first} get nodes\n      drover cluster import NAME \
+         --kubeconfig {first}\n"
+    ));
+    words
 }
 
 /// By what aggregated servers believe the clusters; they share the authority.
