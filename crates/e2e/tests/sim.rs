@@ -86,6 +86,77 @@ fn a_deployment_gets_running_pods_and_follows_its_replicas() {
 }
 
 #[test]
+fn a_replication_controller_gets_running_pods_and_follows_its_replicas() {
+    let sim = sim();
+    let kubectl = sim.kubectl().unwrap();
+    namespace(&kubectl, "older");
+    let controller = json!({
+        "apiVersion": "v1", "kind": "ReplicationController",
+        "metadata": {"name": "web", "namespace": "older"},
+        "spec": {
+            "replicas": 3,
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "example.invalid/web:1"}]},
+            },
+        },
+    });
+    kubectl.apply(&[controller]).unwrap();
+    eventually("three pods run", || running(&kubectl, "older", 3));
+    kubectl.succeed(&["scale", "rc/web", "-n", "older", "--replicas=1"]).unwrap();
+    eventually("one pod runs", || running(&kubectl, "older", 1));
+    eventually("its status says so", || -> Result<()> {
+        let status = &kubectl.json(&["get", "rc", "web", "-n", "older"])?["status"];
+        ensure!(status["replicas"] == 1 && status["readyReplicas"] == 1, "{status}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_quota_is_counted_from_what_is_there_and_given_back_what_is_deleted() {
+    let sim = sim();
+    let kubectl = sim.kubectl().unwrap();
+    namespace(&kubectl, "bounded");
+    let pod = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "bounded"},
+            "spec": {"containers": [{
+                "name": "c", "image": "example.invalid/c:1",
+                "resources": {"requests": {"cpu": "250m"}},
+            }]},
+        })
+    };
+    let used = |pods: &str, cpu: &str| {
+        eventually(&format!("{pods} pods and {cpu} of a processor are used"), || -> Result<()> {
+            let quota = kubectl.json(&["get", "resourcequota", "few", "-n", "bounded"])?;
+            let expected = json!({
+                "hard": {"pods": "2", "requests.cpu": "1", "count/deployments.apps": "0"},
+                "used": {"pods": pods, "requests.cpu": cpu, "count/deployments.apps": "0"},
+            });
+            ensure!(quota["status"] == expected, "{quota}");
+            Ok(())
+        });
+    };
+    // One is there before the quota.
+    kubectl.apply(&[pod("one")]).unwrap();
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": "bounded"},
+        "spec": {"hard": {"pods": "2", "requests.cpu": "1", "count/deployments.apps": "0"}},
+    });
+    kubectl.apply(&[quota]).unwrap();
+    used("1", "250m");
+    kubectl.apply(&[pod("two")]).unwrap();
+    used("2", "500m");
+    let refused = kubectl.apply(&[pod("three")]).unwrap_err().to_string();
+    assert!(refused.contains("exceeded quota: few, requested: pods=1, used: pods=2"), "{refused}");
+    kubectl.succeed(&["delete", "pod", "one", "-n", "bounded"]).unwrap();
+    used("1", "250m");
+    kubectl.apply(&[pod("three")]).unwrap();
+    used("2", "500m");
+}
+
+#[test]
 fn a_daemon_set_runs_once_on_every_node() {
     let sim = sim();
     let kubectl = sim.kubectl().unwrap();
