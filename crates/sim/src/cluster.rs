@@ -73,6 +73,7 @@ impl Cluster {
             controllers: config.controllers,
             version_suffix: "+drover.sim".to_owned(),
             tokens: vec![Arc::new(token.authenticator())],
+            client_authorities_pem: config.authentication.client_authorities_pem.clone(),
             bootstrap_tokens: config.authentication.bootstrap_tokens,
             tokens_outside: config.authentication.outside.clone(),
             front_proxy: Some(config.front_proxy.clone()),
@@ -91,7 +92,8 @@ impl Cluster {
         let (end, ended) = watch::channel(false);
         let mut tasks = JoinSet::new();
         controllers::advertise(running.server.registry(), address).await?;
-        serve(&running.server, listener, &config.certificate, ended.clone(), &mut tasks)?;
+        let tls = tls(&config)?;
+        serve(&running.server, listener, tls, ended.clone(), &mut tasks);
         let setting = Setting {
             nodes: config.nodes,
             pods: config.pods,
@@ -153,15 +155,22 @@ fn storage_config(history_revisions: Option<u64>) -> EmbeddedConfig {
     }
 }
 
+fn tls(config: &ClusterConfig) -> anyhow::Result<rustls::ServerConfig> {
+    let clients = match config.authentication.client_authorities_pem {
+        // Which ones are trusted the server decides: others get 401, as from kube-apiserver.
+        Some(_) => ClientCertificatePolicy::Requested,
+        None => ClientCertificatePolicy::None,
+    };
+    Ok(pki::server_config(config.certificate.clone(), &clients)?)
+}
+
 fn serve(
     server: &ApiServer,
     listener: TcpListener,
-    certificate: &Arc<ServingCertificate>,
+    tls: rustls::ServerConfig,
     ended: watch::Receiver<bool>,
     tasks: &mut JoinSet<()>,
-) -> anyhow::Result<()> {
-    let resolver = Arc::clone(certificate);
-    let tls = pki::server_config(resolver, &ClientCertificatePolicy::None)?;
+) {
     let (keep, tls) = watch::channel(Arc::new(tls));
     let server = server.clone();
     let service = tower::service_fn(move |request: http::Request<hyper::body::Incoming>| {
@@ -172,5 +181,4 @@ fn serve(
         apiserver::serve::serve(listener, tls, service, ended).await;
         drop(keep);
     });
-    Ok(())
 }

@@ -26,7 +26,7 @@ use anyhow::Context;
 use apiserver::aggregation::FrontProxy;
 use apiserver::aggregation::delegation::COMMON_NAME;
 use futures::{FutureExt, StreamExt, TryStreamExt};
-use pki::{CertificateFiles, ServingCertificate};
+use pki::{CertificateAuthority, CertificateFiles, ServingCertificate};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -57,11 +57,7 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
         "drover-sim",
         now,
     )?;
-    let files = CertificateFiles::in_directory(&folder, "serving");
-    let mut names: Vec<String> = NAMES.iter().map(|&name| name.to_owned()).collect();
-    names.push(args.listen.ip().to_string());
-    pki::files::ensure_serving(&files, &authority, "drover-sim", &names, now)?;
-    let certificate = ServingCertificate::load(files)?;
+    let (certificate, ca_pem) = serving(&args, &folder, &authority, now)?;
     let front_proxy = front_proxy(&folder, now)?;
     let agent = agent::AgentCommand::new(&args)?;
     let authentication = args.authentication.resolve()?;
@@ -76,7 +72,7 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
             pods: args.pods,
             history_revisions: args.history_revisions,
             controllers: args.controllers(),
-            ca_pem: authority.certificate_pem().to_owned(),
+            ca_pem: ca_pem.clone(),
             certificate: Arc::clone(&certificate),
             authentication: authentication.clone(),
             agent: agent.clone(),
@@ -105,6 +101,29 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
         cluster.stop().await;
     }
     Ok(())
+}
+
+/// The certificate that the clusters present, and what their clients verify it with.
+fn serving(
+    args: &SimArgs,
+    folder: &Path,
+    authority: &CertificateAuthority,
+    now: SystemTime,
+) -> anyhow::Result<(Arc<ServingCertificate>, String)> {
+    if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        let files = CertificateFiles { certificate: certificate.clone(), key: key.clone() };
+        let pem = std::fs::read_to_string(certificate)
+            .with_context(|| format!("tls-cert: cannot read \"{}\"", certificate.display()))?;
+        let certificate = ServingCertificate::load(files).with_context(|| {
+            format!("tls-cert, tls-key: cannot use \"{}\"", certificate.display())
+        })?;
+        return Ok((certificate, pem));
+    }
+    let files = CertificateFiles::in_directory(folder, "serving");
+    let mut names: Vec<String> = NAMES.iter().map(|&name| name.to_owned()).collect();
+    names.push(args.listen.ip().to_string());
+    pki::files::ensure_serving(&files, authority, "drover-sim", &names, now)?;
+    Ok((ServingCertificate::load(files)?, authority.certificate_pem().to_owned()))
 }
 
 /// What is said on start: where the clusters are, by which files people get in, and what to do next.
