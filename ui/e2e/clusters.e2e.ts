@@ -33,6 +33,21 @@ test("a wrong password is said plainly, and what was typed stays", async () => {
   await visitor.leave();
 });
 
+test("an address that leads each machine to itself is warned of before the import", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn();
+  await page.getByRole("button", { name: "Import cluster" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog
+    .getByText(/Agents on other machines cannot reach https:\/\/localhost:\d+\./)
+    .waitFor();
+  await dialog.getByText(/^drover settings set server-url https:\/\/NAME:\d+$/).waitFor();
+  await visitor.expectAccessible("import with an address of this machine alone");
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
 test("a cluster is imported by the shown command and becomes Active without a reload", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;

@@ -23,6 +23,7 @@ use crate::authentication::{
 };
 use crate::authorization::bootstrap::{cluster_policy, management_policy};
 use crate::authorization::{EscalationGuard, RbacAuthorizer, follow, rbac_resources};
+use crate::connect::{self, Connector};
 use crate::documents::{KEYS_PATH, OpenIdDocuments};
 use crate::flow_control::FlowControl;
 use crate::health::TaskCheck;
@@ -83,6 +84,8 @@ pub struct Assembly {
     pub front_proxy: Option<FrontProxy>,
     /// What clients inside verify the server with: `kube-root-ca.crt`.
     pub root_ca_pem: String,
+    /// Serves logs of pods, commands in them and their ports. Without it such paths do not exist.
+    pub pods: Option<Arc<dyn Connector>>,
     /// Requests are recorded so, if at all.
     pub audit: Option<AuditSettings>,
     /// Whoever names an owner must be allowed to delete the object, and to finalize an owner whose end
@@ -150,6 +153,7 @@ impl Assembly {
             service_account_key_pem,
             front_proxy: None,
             root_ca_pem: String::new(),
+            pods: None,
             audit: None,
             guards_owners: false,
         }
@@ -162,9 +166,11 @@ impl Assembly {
         let rbac = Arc::new(RbacAuthorizer::default());
         let identities = self.identities(&registry)?;
         let addresses = Arc::default();
-        registry
-            .install(resources(self.profile, &registry, &rbac, &identities, &addresses))
-            .await?;
+        let mut served = resources(self.profile, &registry, &rbac, &identities, &addresses);
+        if let Some(connector) = &self.pods {
+            connect::add_to_pods(&mut served, connector);
+        }
+        registry.install(served).await?;
         let addresses = match self.profile {
             Profile::Management => None,
             Profile::Full => Some(builtin::follow_addresses(&registry, &addresses).await?),

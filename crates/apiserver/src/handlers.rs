@@ -16,6 +16,7 @@ use crate::attributes::{Authorizer, UserInfo};
 use crate::audit::Sink;
 use crate::body::negotiate::{self, Accepted, Offer, Typed};
 use crate::body::respond::{self, Body};
+use crate::connect;
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo};
 use crate::resource::{Backend, Resource, Subresource};
@@ -152,6 +153,9 @@ async fn call_subresource(
     match (&subresource.handler, context.info.verb) {
         (SubresourceHandler::Endpoint(endpoint), _) => {
             write::call_endpoint(context, endpoint, body).await
+        }
+        (SubresourceHandler::Connect(connector), _) => {
+            connect::handle(context, connector, subresource.name).await
         }
         (_, "get") => read::get(context).await,
         (_, "update") => write::update(context, body).await,

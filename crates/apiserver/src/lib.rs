@@ -17,6 +17,7 @@ pub mod body;
 pub mod builtin;
 pub mod cache;
 pub mod catalog;
+pub mod connect;
 pub mod controllers;
 pub mod custom;
 pub mod discovery;

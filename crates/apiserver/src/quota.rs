@@ -6,10 +6,11 @@
 //! back when objects go: the quota controller counts anew. A quota whose status says nothing yet
 //! about a resource that it limits refuses that resource.
 //!
-//! [`request`] compares one write with one quota; [`usage`] says how much an object takes, [`scope`]
+//! [`request`] compares one write with one quota; [`count`] counts anew for the controller; [`usage`] says how much an object takes, [`scope`]
 //! which objects a quota is about.
 
 pub(crate) mod amounts;
+mod count;
 pub(crate) mod pod;
 mod request;
 mod scope;

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::attributes::UserInfo;
+use crate::connect::Connector;
 use crate::strategy::Strategy;
 
 /// One version of one resource. Immutable once in the catalog; a change is a new value.
@@ -100,6 +101,8 @@ pub enum SubresourceHandler {
     Part,
     /// Computed by the kind's own code.
     Endpoint(Arc<dyn Endpoint>),
+    /// What is connected to, and goes on after the request.
+    Connect(Arc<dyn Connector>),
 }
 
 /// A call to a computed resource or subresource.

@@ -3,6 +3,8 @@
 //! The server runs in this process; the simulator and the commands are this binary again, so what is shown is the real
 //! thing, the agent and its tunnel included. Everything ends with this process.
 
+mod commands;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -34,6 +36,10 @@ pub struct UpArgs {
     /// Address and port of the server
     #[arg(long, default_value = "127.0.0.1:8443", value_name = "ADDR:PORT")]
     listen: String,
+    /// URL under which agents and people reach the server; its certificate gets the name. Other
+    /// machines need this, and --listen
+    #[arg(long, value_name = "URL")]
+    server_url: Option<String>,
     /// Drop what an earlier run kept
     #[arg(long)]
     reset: bool,
@@ -92,6 +98,7 @@ async fn demonstrate(
     let settings = ServerArgs {
         data_dir: Some(folder.join("server")),
         listen: Some(listen),
+        server_url: args.server_url.clone(),
         bootstrap_password: Some(password.clone()),
         agent_image: Some(AGENT_IMAGE.to_owned()),
         ..ServerArgs::default()
@@ -126,7 +133,9 @@ async fn demonstrate(
     wait_active(&home, &mut sim).await?;
     eprintln!("cluster   {DEMO} is active");
     if !args.check {
-        tell(&server.url, &kept.password, folder);
+        let logged_in = commands::log_in(&server.url, ca, &kept.password).await;
+        tell(&server.url, &kept.password, &logged_in);
+        warn_of_address(&server.url);
         tokio::select! {
             () = shutdown.cancelled() => {}
             ended = sim.wait() => bail!("the simulator ended: {}", ended?),
@@ -141,10 +150,34 @@ async fn demonstrate(
 /// The image that the simulator really runs.
 const AGENT_IMAGE: &str = sim::AGENT_IMAGE;
 
-fn tell(url: &str, password: &str, folder: &Path) {
+/// `logged_in`: whether commands use the login by themselves, or why there is none.
+fn tell(url: &str, password: &str, logged_in: &anyhow::Result<bool>) {
     println!("\n  {url}\n  user      admin\n  password  {password}\n");
-    println!("  export KUBECONFIG={}", folder.join("server/admin.kubeconfig").display());
-    println!("  kubectl get clusters.management.cattle.io\n\nCtrl-C stops everything.");
+    match logged_in {
+        Ok(is_current) => {
+            println!("The commands are logged in. Next, in another terminal:\n");
+            println!("{}", commands::next(*is_current));
+        }
+        Err(error) => {
+            println!("The commands could not be logged in: {error:#}");
+            println!("Log them in by: drover login {url} --username admin\n");
+        }
+    }
+    println!("Ctrl-C stops everything.");
+}
+
+/// Clusters that somebody imports from elsewhere would wait for their agents for ever.
+fn warn_of_address(url: &str) {
+    if !url.starts_with("https://localhost:") {
+        return;
+    }
+    let port = url.rsplit(':').next().unwrap_or_default();
+    println!(
+        "\nOnly this machine reaches {url}, the setting \"server-url\". To import clusters of \
+         others, start again with\n  --listen 0.0.0.0:{port} --server-url https://NAME:{port}\n\
+         or, behind a proxy with a certificate for NAME, run\n  drover settings set server-url \
+         https://NAME:{port}"
+    );
 }
 
 fn start_sim(args: &UpArgs, folder: &Path, listen: Option<SocketAddr>) -> anyhow::Result<Child> {
@@ -186,6 +219,10 @@ async fn sim_address(folder: &Path, sim: &mut Child) -> anyhow::Result<SocketAdd
 async fn drover(home: &Path, args: &[&str], password: Option<&str>) -> anyhow::Result<String> {
     let mut command = itself()?;
     command.args(args).env("HOME", home).stdin(Stdio::null()).kill_on_drop(true);
+    // Those of the person are about other servers.
+    for variable in ["DROVER_SERVER", "DROVER_TOKEN", "DROVER_CLUSTER"] {
+        command.env_remove(variable);
+    }
     if let Some(password) = password {
         command.env("DROVER_PASSWORD", password);
     }

@@ -103,6 +103,23 @@ impl World {
 }
 
 #[test]
+fn an_address_that_leads_each_machine_to_itself_is_warned_of() {
+    let world = world();
+    // What is kept of the words is their end.
+    let log = world.admin.home().join(format!("import-{}.log", world.imported.name));
+    let words = std::fs::read_to_string(log).unwrap();
+    let url = words.split("the server at ").nth(1).and_then(|rest| rest.split(' ').next());
+    let url = url.unwrap_or_else(|| panic!("no warning: {words}"));
+    assert!(url.starts_with("https://localhost:"), "{words}");
+    let better = url.replace("localhost", "NAME");
+    let command = format!("hint: run \"drover settings set server-url {better}\"");
+    assert!(words.contains(&command), "{words}");
+    // Before anything is made.
+    let warned = words.find("warning: the agent is to reach").unwrap();
+    assert!(warned < words.find("cluster object created").unwrap(), "{words}");
+}
+
+#[test]
 fn an_imported_real_cluster_is_active_and_known_by_its_parts() {
     let world = world();
     let (server, id) = (&world.server, &world.imported.id);

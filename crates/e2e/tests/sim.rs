@@ -56,6 +56,20 @@ fn the_asked_number_of_nodes_is_ready() {
 }
 
 #[test]
+fn a_start_says_where_the_kubeconfigs_are_and_what_to_do_with_them() {
+    let sim = Sim::start(&["--nodes", "1", "--clusters", "2"]).unwrap();
+    let said = sim.log_tail();
+    for file in sim.kubeconfigs().unwrap() {
+        let url = e2e::Kubeconfig::read(&file).unwrap().server;
+        let line = format!("  {url}  {}\n", file.display());
+        assert!(said.contains(&line), "{line} is not in: {said}");
+    }
+    let first = sim.kubeconfig();
+    let next = format!("drover cluster import NAME --kubeconfig {}", first.display());
+    assert!(said.contains(&next), "{said}");
+}
+
+#[test]
 fn a_deployment_gets_running_pods_and_follows_its_replicas() {
     let sim = sim();
     let kubectl = sim.kubectl().unwrap();
@@ -69,6 +83,77 @@ fn a_deployment_gets_running_pods_and_follows_its_replicas() {
     eventually("one pod runs", || running(&kubectl, "scaled", 1));
     let table = kubectl.succeed(&["get", "deployment", "-n", "scaled", "web"]).unwrap();
     assert!(table.contains("1/1"), "{table}");
+}
+
+#[test]
+fn a_replication_controller_gets_running_pods_and_follows_its_replicas() {
+    let sim = sim();
+    let kubectl = sim.kubectl().unwrap();
+    namespace(&kubectl, "older");
+    let controller = json!({
+        "apiVersion": "v1", "kind": "ReplicationController",
+        "metadata": {"name": "web", "namespace": "older"},
+        "spec": {
+            "replicas": 3,
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "example.invalid/web:1"}]},
+            },
+        },
+    });
+    kubectl.apply(&[controller]).unwrap();
+    eventually("three pods run", || running(&kubectl, "older", 3));
+    kubectl.succeed(&["scale", "rc/web", "-n", "older", "--replicas=1"]).unwrap();
+    eventually("one pod runs", || running(&kubectl, "older", 1));
+    eventually("its status says so", || -> Result<()> {
+        let status = &kubectl.json(&["get", "rc", "web", "-n", "older"])?["status"];
+        ensure!(status["replicas"] == 1 && status["readyReplicas"] == 1, "{status}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_quota_is_counted_from_what_is_there_and_given_back_what_is_deleted() {
+    let sim = sim();
+    let kubectl = sim.kubectl().unwrap();
+    namespace(&kubectl, "bounded");
+    let pod = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "bounded"},
+            "spec": {"containers": [{
+                "name": "c", "image": "example.invalid/c:1",
+                "resources": {"requests": {"cpu": "250m"}},
+            }]},
+        })
+    };
+    let used = |pods: &str, cpu: &str| {
+        eventually(&format!("{pods} pods and {cpu} of a processor are used"), || -> Result<()> {
+            let quota = kubectl.json(&["get", "resourcequota", "few", "-n", "bounded"])?;
+            let expected = json!({
+                "hard": {"pods": "2", "requests.cpu": "1", "count/deployments.apps": "0"},
+                "used": {"pods": pods, "requests.cpu": cpu, "count/deployments.apps": "0"},
+            });
+            ensure!(quota["status"] == expected, "{quota}");
+            Ok(())
+        });
+    };
+    // One is there before the quota.
+    kubectl.apply(&[pod("one")]).unwrap();
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota",
+        "metadata": {"name": "few", "namespace": "bounded"},
+        "spec": {"hard": {"pods": "2", "requests.cpu": "1", "count/deployments.apps": "0"}},
+    });
+    kubectl.apply(&[quota]).unwrap();
+    used("1", "250m");
+    kubectl.apply(&[pod("two")]).unwrap();
+    used("2", "500m");
+    let refused = kubectl.apply(&[pod("three")]).unwrap_err().to_string();
+    assert!(refused.contains("exceeded quota: few, requested: pods=1, used: pods=2"), "{refused}");
+    kubectl.succeed(&["delete", "pod", "one", "-n", "bounded"]).unwrap();
+    used("1", "250m");
+    kubectl.apply(&[pod("three")]).unwrap();
+    used("2", "500m");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use e2e::server::ADMIN_PASSWORD;
 use e2e::wait::within;
 use e2e::{Client, Outcome, programs};
 use nix::sys::signal::{Signal, kill};
@@ -107,6 +108,28 @@ fn up_ends_active_and_a_second_start_keeps_what_was_there() {
         Ok(clusters)
     });
     assert!(words().contains("admin"), "{}", words());
+    // The commands are logged in; nobody had another login before.
+    let next = within(UP_TIMEOUT, "the next commands are told", || {
+        let said = words();
+        let lines: Vec<String> =
+            said.lines().filter(|line| line.contains("  # ")).map(str::to_owned).collect();
+        ensure!(lines.len() == 3, "{said}");
+        Ok(lines)
+    });
+    for line in &next {
+        let (command, _) = line.split_once("  # ").unwrap();
+        let kubectl = testbed::Binaries::locate().path(testbed::Program::Kubectl).unwrap();
+        let output = Command::new("sh")
+            .args(["-c", command.trim()])
+            .current_dir(folder.path())
+            .env("HOME", folder.path())
+            .env("DROVER_KUBECTL", kubectl)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && !said.is_empty(), "{command}: {output:?}");
+    }
+    assert!(words().contains("Only this machine reaches https://localhost:"), "{}", words());
     let created = clusters[0]["created"].as_str().unwrap_or_default();
     assert!(!created.is_empty());
 
@@ -117,6 +140,44 @@ fn up_ends_active_and_a_second_start_keeps_what_was_there() {
     within(UP_TIMEOUT, "its port is free", port_is_free);
     let third = run(folder.path(), &["--check", "--listen", &listen]);
     assert!(third.success, "{third:?}");
+}
+
+#[test]
+fn up_leaves_another_login_the_current_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = e2e::Server::start().unwrap();
+    let drover = |arguments: &[&str]| {
+        let mut command = Command::new(programs::drover().unwrap());
+        command.args(arguments).env("HOME", folder.path()).stdin(Stdio::null());
+        let output = command.env("DROVER_PASSWORD", ADMIN_PASSWORD).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let ca = server.ca_file();
+    let ca = ca.to_str().unwrap();
+    // One is of work, the other of a server that an earlier run had elsewhere.
+    for name in ["up", "work"] {
+        let who = ["login", server.url(), "--username", "admin", "--ca-file", ca, "--name", name];
+        drover(&who);
+    }
+    let up = command(folder.path(), &["--listen", "127.0.0.1:0"]);
+    let log = folder.path().join("up.log");
+    let mut up = Process::start("drover up", &up, &log).unwrap();
+    let next = within(UP_TIMEOUT, "the next commands are told", || {
+        ensure!(up.ended().is_none(), "it ended: {}", up.log_tail());
+        let said = std::fs::read_to_string(&log)?;
+        let line = said.lines().find(|line| line.contains("  # ")).context("none yet")?;
+        Ok(line.to_owned())
+    });
+    assert!(next.contains("cluster ls --server up"), "{next}");
+    let contexts: Value = serde_json::from_str(&drover(&["context", "ls", "-o", "json"])).unwrap();
+    let named = |name: &str| {
+        contexts.as_array().unwrap().iter().find(|context| context["name"] == name).unwrap()
+    };
+    assert_eq!(named("work")["current"], true, "{contexts}");
+    assert_eq!(named("work")["server"], server.url(), "{contexts}");
+    assert_ne!(named("up")["server"], server.url(), "{contexts}");
+    assert!(drover(&["cluster", "ls", "--server", "up"]).contains("demo"));
 }
 
 #[test]

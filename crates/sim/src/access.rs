@@ -42,6 +42,14 @@ impl AdminToken {
     }
 }
 
+/// The name of a cluster's kubeconfig in the folder that all clusters share.
+pub fn shared_file(index: usize) -> String {
+    match index {
+        0 => "admin.kubeconfig".to_owned(),
+        index => format!("admin-{index}.kubeconfig"),
+    }
+}
+
 /// A self-contained kubeconfig.
 pub fn kubeconfig(name: &str, url: &str, ca_pem: &str, token: &str) -> String {
     use base64::Engine;

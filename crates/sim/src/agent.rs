@@ -10,7 +10,7 @@
 //! A container's `command` is never run: the program is fixed. Children die with the simulator,
 //! however that ends.
 
-mod container;
+pub(crate) mod container;
 mod files;
 #[cfg(test)]
 mod tests;
@@ -44,6 +44,9 @@ const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
 const STEADY_AFTER: Duration = Duration::from_secs(30);
 /// Mounted tokens are written anew this often, long before they expire.
 const REFRESH_EVERY: Duration = Duration::from_secs(20 * 60);
+/// A child's output, in the folder of its pod, and that of the run before.
+pub const LOG_FILE: &str = "container.log";
+pub const PREVIOUS_LOG_FILE: &str = "container.previous.log";
 /// How long a child may take to end.
 const STOP_TIME_MAX: Duration = Duration::from_secs(2);
 
@@ -100,7 +103,7 @@ impl Runner {
         if api.ip().is_unspecified() {
             api.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
         }
-        let folder = setting.folder.join("pods");
+        let folder = pods_folder(&setting.folder);
         // A crash leaves tokens of pods that may be gone by now.
         let _ = std::fs::remove_dir_all(&folder);
         Self { world, server, command: setting.agent.clone(), api, folder }
@@ -216,7 +219,10 @@ impl Supervisor {
 
     fn spawn(&self, prepared: &Prepared) -> anyhow::Result<Child> {
         let command = &self.runner.command;
-        let log = std::fs::File::create(self.folder.join("container.log"))?;
+        let log = self.folder.join(LOG_FILE);
+        // There is none before the first run.
+        let _ = std::fs::rename(&log, self.folder.join(PREVIOUS_LOG_FILE));
+        let log = std::fs::File::create(log)?;
         let mut child = Command::new(&command.program);
         child
             .args(&command.arguments)
@@ -272,6 +278,11 @@ async fn end(child: &mut Child) {
     if tokio::time::timeout(STOP_TIME_MAX, child.wait()).await.is_err() {
         let _ = child.kill().await;
     }
+}
+
+/// Where a cluster's pods that are really run have their files, by their UID.
+pub fn pods_folder(cluster: &Path) -> PathBuf {
+    cluster.join("pods")
 }
 
 /// A folder for its owner only.

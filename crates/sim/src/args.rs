@@ -28,6 +28,18 @@ pub struct SimArgs {
         value_name = "ADDR:PORT"
     )]
     pub listen: SocketAddr,
+    /// Certificate that all clusters present, with its chain, in place of one that the simulator
+    /// makes; the kubeconfigs trust it
+    #[arg(long, visible_alias = "tls-cert-file", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of --tls-cert
+    #[arg(
+        long,
+        visible_alias = "tls-private-key-file",
+        value_name = "FILE",
+        requires = "tls_cert"
+    )]
+    pub tls_key: Option<PathBuf>,
     /// How many clusters
     #[arg(long, env = "DROVER_SIM_CLUSTERS", default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(CLUSTERS_MAX)))]

@@ -1,4 +1,5 @@
-//! Whose bearer tokens a simulated cluster believes: the flags of kube-apiserver, by their names.
+//! Whose certificates and bearer tokens a simulated cluster trusts: the flags of kube-apiserver, by
+//! their names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +15,10 @@ use clap::Args;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Authentication")]
 pub struct AuthenticationArgs {
+    /// Trust client certificates of these authorities: the common name is the user, the
+    /// organizations are the groups
+    #[arg(long, value_name = "FILE")]
+    pub client_ca_file: Option<PathBuf>,
     /// Believe Secrets of the type `bootstrap.kubernetes.io/token` in `kube-system`
     #[arg(long)]
     pub enable_bootstrap_token_auth: bool,
@@ -57,9 +62,11 @@ pub struct AuthenticationArgs {
     pub oidc_signing_algs: Vec<String>,
 }
 
-/// The kinds of tokens that the flags ask for.
+/// The certificates and the kinds of tokens that the flags ask for.
 #[derive(Clone, Default)]
 pub struct Authentication {
+    /// Authorities of client certificates, as PEM.
+    pub client_authorities_pem: Option<String>,
     pub bootstrap_tokens: bool,
     pub outside: Vec<Arc<dyn TokenAuthenticator>>,
 }
@@ -75,7 +82,15 @@ impl AuthenticationArgs {
         if let Some(file) = &self.authentication_token_webhook_config_file {
             outside.push(Arc::new(self.webhook(file)?));
         }
-        Ok(Authentication { bootstrap_tokens: self.enable_bootstrap_token_auth, outside })
+        let client_authorities_pem = self.client_ca_file.as_deref().map(|file| {
+            std::fs::read_to_string(file)
+                .with_context(|| format!("client-ca-file: cannot read \"{}\"", file.display()))
+        });
+        Ok(Authentication {
+            client_authorities_pem: client_authorities_pem.transpose()?,
+            bootstrap_tokens: self.enable_bootstrap_token_auth,
+            outside,
+        })
     }
 
     fn oidc(&self) -> anyhow::Result<Option<OidcConfig>> {

@@ -19,8 +19,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::access::{self, AdminToken};
-use crate::agent::AgentCommand;
+use crate::agent::{AgentCommand, pods_folder};
 use crate::authentication::Authentication;
+use crate::kubelet::PodConnector;
 use crate::simulation::{self, Setting};
 
 /// Storage of a simulated cluster: there may be hundreds in one process, and none is large.
@@ -72,10 +73,12 @@ impl Cluster {
             controllers: config.controllers,
             version_suffix: "+drover.sim".to_owned(),
             tokens: vec![Arc::new(token.authenticator())],
+            client_authorities_pem: config.authentication.client_authorities_pem.clone(),
             bootstrap_tokens: config.authentication.bootstrap_tokens,
             tokens_outside: config.authentication.outside.clone(),
             front_proxy: Some(config.front_proxy.clone()),
             root_ca_pem: config.ca_pem.clone(),
+            pods: Some(Arc::new(PodConnector::new(pods_folder(&own)))),
             audit: config.audit.resolve().map_err(anyhow::Error::msg)?,
             ..Assembly::new(storage, Profile::Full, std::fs::read_to_string(&key_file)?)
         }
@@ -89,7 +92,8 @@ impl Cluster {
         let (end, ended) = watch::channel(false);
         let mut tasks = JoinSet::new();
         controllers::advertise(running.server.registry(), address).await?;
-        serve(&running.server, listener, &config.certificate, ended.clone(), &mut tasks)?;
+        let tls = tls(&config)?;
+        serve(&running.server, listener, tls, ended.clone(), &mut tasks);
         let setting = Setting {
             nodes: config.nodes,
             pods: config.pods,
@@ -117,11 +121,8 @@ impl Cluster {
         let name = format!("sim-{}", config.index);
         let text = access::kubeconfig(&name, &self.url(), &config.ca_pem, token.expose());
         access::write(&own.join("admin.kubeconfig"), &text)?;
-        let shared = match config.index {
-            0 => "admin.kubeconfig".to_owned(),
-            index => format!("admin-{index}.kubeconfig"),
-        };
-        access::write(&config.folder.join(shared), &text)
+        let index = usize::try_from(config.index)?;
+        access::write(&config.folder.join(access::shared_file(index)), &text)
     }
 
     pub fn url(&self) -> String {
@@ -154,15 +155,22 @@ fn storage_config(history_revisions: Option<u64>) -> EmbeddedConfig {
     }
 }
 
+fn tls(config: &ClusterConfig) -> anyhow::Result<rustls::ServerConfig> {
+    let clients = match config.authentication.client_authorities_pem {
+        // Which ones are trusted the server decides: others get 401, as from kube-apiserver.
+        Some(_) => ClientCertificatePolicy::Requested,
+        None => ClientCertificatePolicy::None,
+    };
+    Ok(pki::server_config(config.certificate.clone(), &clients)?)
+}
+
 fn serve(
     server: &ApiServer,
     listener: TcpListener,
-    certificate: &Arc<ServingCertificate>,
+    tls: rustls::ServerConfig,
     ended: watch::Receiver<bool>,
     tasks: &mut JoinSet<()>,
-) -> anyhow::Result<()> {
-    let resolver = Arc::clone(certificate);
-    let tls = pki::server_config(resolver, &ClientCertificatePolicy::None)?;
+) {
     let (keep, tls) = watch::channel(Arc::new(tls));
     let server = server.clone();
     let service = tower::service_fn(move |request: http::Request<hyper::body::Incoming>| {
@@ -173,5 +181,4 @@ fn serve(
         apiserver::serve::serve(listener, tls, service, ended).await;
         drop(keep);
     });
-    Ok(())
 }

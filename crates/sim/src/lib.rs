@@ -4,8 +4,8 @@
 //! daemon sets get pods, pods get a node, an address and the phase Running, and nothing is
 //! executed,
 //! with one exception: a pod of exactly the agent image is really run, as a child process of the
-//! simulator (see [`agent`]). Any number of clusters lives in one process, each with an address of
-//! its own.
+//! simulator (see [`agent`]). Logs of pods, commands in them and their ports are pretended too
+//! ([`kubelet`]). Any number of clusters lives in one process, each with an address of its own.
 //!
 //! Start reading at [`run`], then [`cluster::Cluster`] and [`simulation`].
 
@@ -14,8 +14,10 @@ pub mod agent;
 pub mod args;
 pub mod authentication;
 pub mod cluster;
+mod kubelet;
 pub mod simulation;
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -24,7 +26,7 @@ use anyhow::Context;
 use apiserver::aggregation::FrontProxy;
 use apiserver::aggregation::delegation::COMMON_NAME;
 use futures::{FutureExt, StreamExt, TryStreamExt};
-use pki::{CertificateFiles, ServingCertificate};
+use pki::{CertificateAuthority, CertificateFiles, ServingCertificate};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +37,8 @@ use crate::cluster::{Cluster, ClusterConfig};
 /// Names under which every simulated cluster is reached.
 const NAMES: &[&str] = &["localhost", "127.0.0.1", "::1", "kubernetes.default.svc"];
 
+/// Clusters that are named on start.
+const SHOWN_MAX: usize = 10;
 /// Clusters that are made ready side by side.
 const STARTS_AT_ONCE: usize = 8;
 
@@ -53,11 +57,7 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
         "drover-sim",
         now,
     )?;
-    let files = CertificateFiles::in_directory(&folder, "serving");
-    let mut names: Vec<String> = NAMES.iter().map(|&name| name.to_owned()).collect();
-    names.push(args.listen.ip().to_string());
-    pki::files::ensure_serving(&files, &authority, "drover-sim", &names, now)?;
-    let certificate = ServingCertificate::load(files)?;
+    let (certificate, ca_pem) = serving(&args, &folder, &authority, now)?;
     let front_proxy = front_proxy(&folder, now)?;
     let agent = agent::AgentCommand::new(&args)?;
     let authentication = args.authentication.resolve()?;
@@ -72,7 +72,7 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
             pods: args.pods,
             history_revisions: args.history_revisions,
             controllers: args.controllers(),
-            ca_pem: authority.certificate_pem().to_owned(),
+            ca_pem: ca_pem.clone(),
             certificate: Arc::clone(&certificate),
             authentication: authentication.clone(),
             agent: agent.clone(),
@@ -89,6 +89,10 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
         futures::stream::iter(starting).buffered(STARTS_AT_ONCE).try_collect().await?;
     if let Some(first) = clusters.first() {
         let url = first.url();
+        let urls: Vec<String> = clusters.iter().map(Cluster::url).collect();
+        let words = announcement(&urls, args.nodes, &args.data_dir);
+        // Nobody may be reading.
+        let _ = std::io::stdout().lock().write_all(words.as_bytes());
         access::write(&folder.join("server.json"), &json!({"url": url}).to_string())?;
         tracing::info!(%url, clusters = clusters.len(), nodes = args.nodes, "simulating");
     }
@@ -97,6 +101,51 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
         cluster.stop().await;
     }
     Ok(())
+}
+
+/// The certificate that the clusters present, and what their clients verify it with.
+fn serving(
+    args: &SimArgs,
+    folder: &Path,
+    authority: &CertificateAuthority,
+    now: SystemTime,
+) -> anyhow::Result<(Arc<ServingCertificate>, String)> {
+    if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        let files = CertificateFiles { certificate: certificate.clone(), key: key.clone() };
+        let pem = std::fs::read_to_string(certificate)
+            .with_context(|| format!("tls-cert: cannot read \"{}\"", certificate.display()))?;
+        let certificate = ServingCertificate::load(files).with_context(|| {
+            format!("tls-cert, tls-key: cannot use \"{}\"", certificate.display())
+        })?;
+        return Ok((certificate, pem));
+    }
+    let files = CertificateFiles::in_directory(folder, "serving");
+    let mut names: Vec<String> = NAMES.iter().map(|&name| name.to_owned()).collect();
+    names.push(args.listen.ip().to_string());
+    pki::files::ensure_serving(&files, authority, "drover-sim", &names, now)?;
+    Ok((ServingCertificate::load(files)?, authority.certificate_pem().to_owned()))
+}
+
+/// What is said on start: where the clusters are, by which files people get in, and what to do next.
+fn announcement(urls: &[String], nodes: u32, folder: &Path) -> String {
+    let file = |index: usize| folder.join(access::shared_file(index)).display().to_string();
+    let clusters = if urls.len() == 1 { "cluster" } else { "clusters" };
+    let mut words = format!(
+        "Simulating {} {clusters} with {nodes} nodes each. Kubeconfigs of their administrators:\n",
+        urls.len()
+    );
+    for (index, url) in urls.iter().enumerate().take(SHOWN_MAX) {
+        words.push_str(&format!("  {url}  {}\n", file(index)));
+    }
+    if urls.len() > SHOWN_MAX {
+        words.push_str(&format!("  … up to {}\n", file(urls.len() - 1)));
+    }
+    let first = file(0);
+    words.push_str(&format!(
+        "Next: kubectl --kubeconfig {first} get nodes\n      drover cluster import NAME \
+         --kubeconfig {first}\n"
+    ));
+    words
 }
 
 /// By what aggregated servers believe the clusters; they share the authority.

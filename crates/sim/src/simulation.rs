@@ -1,9 +1,10 @@
 //! The controllers and kubelets of one cluster: one task that follows the watch caches and makes
-//! deployments, replica sets, daemon sets and pods become what they ask for. With a
-//! kube-controller-manager outside only pods are left to it.
+//! deployments, replica sets, replication controllers, daemon sets and pods become what they ask for,
+//! and one that counts what is used of quotas. With a kube-controller-manager outside only pods are
+//! left to them.
 //!
-//! [`deployment`], [`replica_set`] and [`daemon_set`] each keep one kind true, with a pure function
-//! that says what is wanted; [`pods`] binds and starts; [`nodes`] pretends machines.
+//! [`deployment`], [`replica_set`] and [`daemon_set`] each keep a kind true, with a pure function that
+//! says what is wanted; [`pods`] binds and starts; [`nodes`] pretends machines.
 
 pub mod daemon_set;
 pub mod deployment;
@@ -12,6 +13,7 @@ pub mod nodes;
 pub mod owned;
 pub mod pods;
 pub mod replica_set;
+mod resource_quota;
 pub mod status;
 
 use std::collections::BTreeSet;
@@ -33,6 +35,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use self::pods::Kubelet;
+use self::replica_set::{REPLICA_SETS, REPLICATION_CONTROLLERS};
 use crate::agent::AgentCommand;
 
 /// Changes come in bursts; act this long after the first.
@@ -61,7 +64,9 @@ pub struct Setting {
 pub struct Kinds {
     pub deployments: Arc<Resource>,
     pub replica_sets: Arc<Resource>,
+    pub replication_controllers: Arc<Resource>,
     pub daemon_sets: Arc<Resource>,
+    pub quotas: Arc<Resource>,
     pub pods: Arc<Resource>,
     pub nodes: Arc<Resource>,
 }
@@ -74,6 +79,8 @@ impl Kinds {
         Ok(Self {
             deployments: find("apps", "deployments")?,
             replica_sets: find("apps", "replicasets")?,
+            replication_controllers: find("", "replicationcontrollers")?,
+            quotas: find("", "resourcequotas")?,
             daemon_sets: find("apps", "daemonsets")?,
             pods: find("", "pods")?,
             nodes: find("", "nodes")?,
@@ -131,6 +138,9 @@ pub async fn start(
     if setting.pods > 0 {
         load(&world, setting.pods).await.context("cannot make the pods to start with")?;
     }
+    if setting.controllers == Controllers::Inside {
+        tasks.spawn(resource_quota::run(world.clone(), ended.clone()));
+    }
     let kubelet = Kubelet::new(world.clone(), server.clone(), &setting);
     tasks.spawn(Simulation::new(world, kubelet, &setting).run(ended));
     Ok(())
@@ -164,6 +174,7 @@ async fn load(world: &World, pods: u32) -> Result<(), Status> {
 struct Dirty {
     deployments: BTreeSet<Place>,
     replica_sets: BTreeSet<Place>,
+    replication_controllers: BTreeSet<Place>,
     daemon_sets: BTreeSet<Place>,
     pods: BTreeSet<Place>,
     /// Every daemon set follows the nodes.
@@ -173,6 +184,7 @@ struct Dirty {
 struct Followed {
     deployments: Subscription,
     replica_sets: Subscription,
+    replication_controllers: Subscription,
     daemon_sets: Subscription,
     pods: Subscription,
     nodes: Subscription,
@@ -194,6 +206,7 @@ impl Simulation {
         let followed = Followed {
             deployments: follow(&kinds.deployments),
             replica_sets: follow(&kinds.replica_sets),
+            replication_controllers: follow(&kinds.replication_controllers),
             daemon_sets: follow(&kinds.daemon_sets),
             pods: follow(&kinds.pods),
             nodes: follow(&kinds.nodes),
@@ -254,6 +267,9 @@ impl Simulation {
             }
             dirty.replica_sets.insert(place_of(&object));
         }
+        for object in taken(&mut followed.replication_controllers) {
+            dirty.replication_controllers.insert(place_of(&object));
+        }
         for object in taken(&mut followed.daemon_sets) {
             dirty.daemon_sets.insert(place_of(&object));
         }
@@ -261,6 +277,8 @@ impl Simulation {
             let namespace = object.namespace.to_string();
             if let Some(name) = owned::controller_name(&object, "ReplicaSet") {
                 dirty.replica_sets.insert((namespace, name));
+            } else if let Some(name) = owned::controller_name(&object, "ReplicationController") {
+                dirty.replication_controllers.insert((namespace, name));
             } else if let Some(name) = owned::controller_name(&object, "DaemonSet") {
                 dirty.daemon_sets.insert((namespace, name));
             }
@@ -270,6 +288,7 @@ impl Simulation {
         if self.controllers == Controllers::Outside {
             dirty.deployments.clear();
             dirty.replica_sets.clear();
+            dirty.replication_controllers.clear();
             dirty.daemon_sets.clear();
         }
     }
@@ -299,9 +318,15 @@ impl Simulation {
             }
         }
         for place in std::mem::take(&mut dirty.replica_sets) {
-            let result = replica_set::reconcile(world, &place).await;
+            let result = replica_set::reconcile(world, &REPLICA_SETS, &place).await;
             if !note("ReplicaSet", &place, result) {
                 dirty.replica_sets.insert(place);
+            }
+        }
+        for place in std::mem::take(&mut dirty.replication_controllers) {
+            let result = replica_set::reconcile(world, &REPLICATION_CONTROLLERS, &place).await;
+            if !note("ReplicationController", &place, result) {
+                dirty.replication_controllers.insert(place);
             }
         }
         for place in std::mem::take(&mut dirty.daemon_sets) {

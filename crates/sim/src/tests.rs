@@ -21,6 +21,7 @@ use crate::simulation::deployment::{Generation, Rollout, desired_replicas};
 
 use wait::{until, until_some};
 
+mod certificates;
 mod wait;
 
 struct World {
@@ -37,6 +38,8 @@ impl World {
         let args = SimArgs {
             data_dir: folder.to_owned(),
             listen: "127.0.0.1:0".parse().expect("an address"),
+            tls_cert: None,
+            tls_key: None,
             clusters: 1,
             nodes: 3,
             pods,

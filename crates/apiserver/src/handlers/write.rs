@@ -368,7 +368,7 @@ fn operation(context: &Context<'_>) -> Operation {
             SubresourceHandler::Status => Operation::UpdateStatus,
             SubresourceHandler::Finalize => Operation::Finalize,
             SubresourceHandler::Part => Operation::Part(subresource.name),
-            SubresourceHandler::Endpoint(_) => Operation::Update,
+            SubresourceHandler::Endpoint(_) | SubresourceHandler::Connect(_) => Operation::Update,
         },
     }
 }

@@ -33,7 +33,9 @@ pub fn of_resource(resource: &Resource) -> Map<String, Value> {
         insert(&mut paths, format!("{root}/{plural}"), &all, &list, false);
     }
     let methods = [("get", "get"), ("post", "create"), ("put", "update"), ("patch", "patch")];
-    for sub in &resource.subresources {
+    // What is connected to has no body that a definition describes.
+    let is_described = |sub: &&Subresource| !matches!(sub.handler, SubresourceHandler::Connect(_));
+    for sub in resource.subresources.iter().filter(is_described) {
         let scope = Scope { resource, sub: Some(sub), namespaced: resource.namespaced };
         let path = format!("{root}{home}/{plural}/{{name}}/{}", sub.name);
         insert(&mut paths, path, &scope, &methods, true);

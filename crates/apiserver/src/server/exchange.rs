@@ -19,6 +19,7 @@ use crate::body::ending::Ending;
 use crate::body::negotiate::{self, Format};
 use crate::body::respond::{self, Body};
 use crate::catalog::Catalog;
+use crate::connect::LONG_RUNNING;
 use crate::flow_control::Marks;
 use crate::metrics::{Counted, Labels, Metrics};
 use crate::request::{Query, RequestInfo};
@@ -224,7 +225,7 @@ fn decoded(bytes: &Bytes, protobuf: bool) -> Option<Value> {
 
 /// Whether the answer has no end of its own.
 pub fn is_long_running(info: &RequestInfo) -> bool {
-    info.verb == "watch"
+    info.verb == "watch" || (info.is_resource && LONG_RUNNING.contains(&info.subresource.as_str()))
 }
 
 impl Drop for Exchange {

@@ -38,6 +38,9 @@ pub struct LoginArgs {
     /// Trust the server's certificate authority without asking when it is not known
     #[arg(long, short)]
     pub yes: bool,
+    /// Let the current login stay the one that commands use, if there is one
+    #[arg(long)]
+    pub keep_current: bool,
 }
 
 impl std::fmt::Debug for LoginArgs {

@@ -5,6 +5,7 @@
 
 mod agent_watch;
 mod diagnosis;
+mod server_url;
 mod target;
 
 use std::time::Duration;
@@ -59,6 +60,7 @@ impl Import<'_> {
         let version = target::reach(&target, &url).await?;
         target::may_bind_roles(&target).await?;
         steps.done(&version);
+        server_url::warn(self.api, &url, &version).await;
 
         steps.begin("cluster object created");
         let cluster = self.cluster_object().await?;

@@ -30,14 +30,15 @@ pub async fn login(args: LoginArgs) -> Result<(), CliError> {
     };
     let mut login = Login { token, ca_cert, user: String::new() };
     login.user = user_of(&url, &login).await?;
-    remember(&url, login, args.name.as_deref())
+    remember(&url, login, &args)
 }
 
-/// As the current login. One of the same name and server keeps its cluster and project.
-fn remember(url: &str, login: Login, name: Option<&str>) -> Result<(), CliError> {
+/// As the current login, unless another is to stay that. One of the same name and server keeps its
+/// cluster and project.
+fn remember(url: &str, login: Login, args: &LoginArgs) -> Result<(), CliError> {
     let path = config::path()?;
     let mut config = config::load(&path)?;
-    let name = name.map_or_else(|| config.name_for(url), str::to_owned);
+    let name = args.name.clone().unwrap_or_else(|| config.name_for(url));
     let mut context = match config.contexts.get(&name) {
         Some(known) if known.server != url => {
             let text = format!("the name \"{name}\" is that of your login to {}", known.server);
@@ -52,7 +53,9 @@ fn remember(url: &str, login: Login, name: Option<&str>) -> Result<(), CliError>
     // Whoever logs in again expects that nothing of before stands in the way.
     credential::forget(&name)?;
     config.contexts.insert(name.clone(), context);
-    config.current.clone_from(&name);
+    if !args.keep_current || config.current.is_empty() {
+        config.current.clone_from(&name);
+    }
     config::save(&path, &config)?;
     tell!("logged in to {url} as {user}; this login is called \"{name}\"");
     Ok(())

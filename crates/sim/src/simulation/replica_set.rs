@@ -1,10 +1,12 @@
-//! Keeps true: a replica set has as many live pods as it asks for, and its status says how many.
+//! Keeps true: a replica set has as many live pods as it asks for, and its status says how many. So do
+//! replication controllers.
 
 use std::sync::Arc;
 
 use api_meta::labels::LabelSelector;
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
+use apiserver::Resource;
 use apiserver::registry::{DeleteOptions, ListQuery, Target, Version};
 use apiserver::stored::Stored;
 use apiserver::strategy::Operation;
@@ -16,7 +18,22 @@ use super::owned::{self, number};
 use super::pods::{is_finished, is_running};
 use super::{Place, World, tolerate};
 
-pub const COMPONENT: &str = "system:serviceaccount:kube-system:replicaset-controller";
+/// The controller of one of the two kinds that keep a number of pods.
+pub struct SetController {
+    kind: &'static str,
+    component: &'static str,
+}
+
+pub const REPLICA_SETS: SetController = SetController {
+    kind: "ReplicaSet",
+    component: "system:serviceaccount:kube-system:replicaset-controller",
+};
+/// The older kind: the same with a plain map as selector.
+pub const REPLICATION_CONTROLLERS: SetController = SetController {
+    kind: "ReplicationController",
+    component: "system:serviceaccount:kube-system:replication-controller",
+};
+
 /// Pods made or deleted at once.
 const PARALLEL: usize = 32;
 
@@ -26,8 +43,12 @@ pub struct Member {
     pub running: bool,
 }
 
-pub async fn reconcile(world: &World, place: &Place) -> Result<(), Status> {
-    let kind = &world.kinds.replica_sets;
+pub async fn reconcile(
+    world: &World,
+    controller: &SetController,
+    place: &Place,
+) -> Result<(), Status> {
+    let kind = controller.resource(world);
     let set = match world.registry.get(kind, &place.0, &place.1).await {
         Err(status) if status.code == 404 => return Ok(()),
         other => other?.value(),
@@ -35,16 +56,37 @@ pub async fn reconcile(world: &World, place: &Place) -> Result<(), Status> {
     if set.is_terminating() {
         return Ok(());
     }
-    let selector =
-        LabelSelector::from_object(&set["spec"]["selector"]).map_err(Status::internal)?;
-    let members = members(world, &place.0, selector, "ReplicaSet", &set).await?;
+    let selector = controller.selector(&set["spec"]["selector"])?;
+    let members = members(world, &place.0, selector, controller.kind, &set).await?;
     let wanted = usize::try_from(number(&set["spec"]["replicas"])).unwrap_or_default();
     if members.len() < wanted {
-        create(world, &place.0, &set, wanted - members.len()).await?;
+        create(world, controller, &set, wanted - members.len()).await?;
     }
     let surplus = surplus(&members, wanted);
     delete(world, &surplus).await?;
-    write_status(world, place, &set, &members).await
+    write_status(world, controller, &set, &members).await
+}
+
+impl SetController {
+    fn resource<'a>(&self, world: &'a World) -> &'a Arc<Resource> {
+        match self.kind {
+            "ReplicaSet" => &world.kinds.replica_sets,
+            _ => &world.kinds.replication_controllers,
+        }
+    }
+
+    fn selector(&self, selector: &Value) -> Result<LabelSelector, Status> {
+        let selector = match self.kind {
+            "ReplicaSet" => LabelSelector::from_object(selector),
+            _ => LabelSelector::from_object(&json!({"matchLabels": selector})),
+        };
+        selector.map_err(Status::internal)
+    }
+}
+
+/// The API version of a kind of controllers of pods.
+fn api_version(kind: &str) -> &'static str {
+    if kind == REPLICATION_CONTROLLERS.kind { "v1" } else { "apps/v1" }
 }
 
 /// The live pods that the owner controls; those that fit and nobody controls are adopted.
@@ -79,11 +121,11 @@ async fn adopt(world: &World, pod: &Stored, kind: &str, owner: &Value) -> Result
     let change = |old: &Value| {
         let mut new = old.clone();
         let mut owners = old["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-        owners.push(owned::reference("apps/v1", kind, owner));
+        owners.push(owned::reference(api_version(kind), kind, owner));
         new.set_meta("ownerReferences", owners);
         Ok(new)
     };
-    let options = World::options(COMPONENT);
+    let options = World::options(REPLICA_SETS.component);
     tolerate(world.registry.modify(&target, Operation::Update, &options, &change).await)
 }
 
@@ -101,12 +143,18 @@ pub async fn side_by_side<T>(work: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     futures::stream::iter(work).buffer_unordered(PARALLEL).collect().await
 }
 
-async fn create(world: &World, namespace: &str, set: &Value, count: usize) -> Result<(), Status> {
-    let options = World::options(COMPONENT);
-    let pod = owned::pod(set, owned::reference("apps/v1", "ReplicaSet", set));
+async fn create(
+    world: &World,
+    controller: &SetController,
+    set: &Value,
+    count: usize,
+) -> Result<(), Status> {
+    let options = World::options(controller.component);
+    let reference = owned::reference(api_version(controller.kind), controller.kind, set);
+    let pod = owned::pod(set, reference);
     let kind = &world.kinds.pods;
     let work = (0..count).map(|_| {
-        let made = world.registry.create(kind, namespace, pod.clone(), &options);
+        let made = world.registry.create(kind, set.namespace(), pod.clone(), &options);
         async move { tolerate(made.await) }.boxed()
     });
     side_by_side(work.collect()).await.into_iter().collect()
@@ -114,7 +162,7 @@ async fn create(world: &World, namespace: &str, set: &Value, count: usize) -> Re
 
 /// Deletes pods, each only if it is still the one that was seen.
 pub async fn delete(world: &World, pods: &[Arc<Stored>]) -> Result<(), Status> {
-    let options = World::options(COMPONENT);
+    let options = World::options(REPLICA_SETS.component);
     let kind = &world.kinds.pods;
     let options = &options;
     let work = pods.iter().map(|pod| {
@@ -130,7 +178,7 @@ pub async fn delete(world: &World, pods: &[Arc<Stored>]) -> Result<(), Status> {
 
 async fn write_status(
     world: &World,
-    place: &Place,
+    controller: &SetController,
     set: &Value,
     members: &[Member],
 ) -> Result<(), Status> {
@@ -145,9 +193,9 @@ async fn write_status(
     let map = status.as_object_mut().expect("made as a map");
     // Zero is left out, but for the total.
     map.retain(|key, value| key == "replicas" || *value != 0);
-    let target =
-        Target { resource: &world.kinds.replica_sets, namespace: &place.0, name: &place.1 };
-    set_status(world, &target, set.uid(), status, COMPONENT).await
+    let resource = controller.resource(world);
+    let target = Target { resource, namespace: set.namespace(), name: set.name() };
+    set_status(world, &target, set.uid(), status, controller.component).await
 }
 
 /// Replaces the status of exactly the object with `uid`.

@@ -24,6 +24,7 @@ import { tell } from "../../ui/Toasts.tsx";
 import { checklist, summary } from "./checklist.ts";
 import styles from "./ImportDialog.module.css";
 import { ImportSteps } from "./ImportSteps.tsx";
+import { ReachNotice } from "./ReachNotice.tsx";
 import { RemoveDialog } from "./RemoveDialog.tsx";
 
 /** Kubernetes versions that the agent is tested with begin here. */
@@ -88,6 +89,7 @@ function NameDialog({ clusters, onClose, onCreated }: NameDialogProps) {
         </>
       }
     >
+      <ReachNotice />
       <form id="import-form" onSubmit={submit} noValidate>
         <Field
           label="Name"
@@ -178,6 +180,7 @@ function FollowDialog({ cluster, onClose }: { cluster: Cluster; onClose(): void 
           {sentence(tokens.error)}
         </Notice>
       )}
+      {!active && <ReachNotice />}
       <Command cluster={cluster} token={token} now={now} pending={tokens.isPending} />
       <div className={styles.watch}>
         <h3 className={styles.step}>2 Watch it arrive</h3>
