@@ -8,6 +8,10 @@ use clap::{Args, Subcommand, ValueHint};
 use super::{ClusterArg, OutputArgs, ServerArgs, WaitArgs, duration, key_value};
 use crate::completion;
 
+/// How long a removal is followed unless said otherwise: two minutes beyond the server's own wait
+/// ([`api_management::cluster::REMOVAL_WAIT_MAX`]), so that the command reports how it ended.
+const REMOVAL_FOLLOWED: &str = "7m";
+
 #[derive(Clone, Debug, Subcommand)]
 pub enum ClusterCommand {
     /// List clusters
@@ -117,11 +121,14 @@ pub struct RemoveArgs {
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,
-    /// Do not wait for a cluster that cannot be reached; what is left in it is reported
-    #[arg(long)]
+    /// Do not wait for a cluster that does not respond; what stays in it is reported
+    #[arg(long, conflicts_with = "wait")]
     pub force: bool,
-    /// Give up waiting after this long; the removal goes on
-    #[arg(long, value_parser = duration, default_value = "5m")]
+    /// Wait for a cluster that does not respond until the server ends the wait
+    #[arg(long)]
+    pub wait: bool,
+    /// Give up following after this long; the removal goes on in the server
+    #[arg(long, value_parser = duration, default_value = REMOVAL_FOLLOWED)]
     pub timeout: Duration,
     #[command(flatten)]
     pub server: ServerArgs,
@@ -135,8 +142,14 @@ pub struct DetachArgs {
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,
-    /// Give up waiting after this long; detaching goes on
-    #[arg(long, value_parser = duration, default_value = "5m")]
+    /// Do not wait for a cluster that does not respond; what stays in it is reported
+    #[arg(long, conflicts_with = "wait")]
+    pub force: bool,
+    /// Wait for a cluster that does not respond until the server ends the wait
+    #[arg(long)]
+    pub wait: bool,
+    /// Give up following after this long; detaching goes on in the server
+    #[arg(long, value_parser = duration, default_value = REMOVAL_FOLLOWED)]
     pub timeout: Duration,
     #[command(flatten)]
     pub server: ServerArgs,

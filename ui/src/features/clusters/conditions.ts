@@ -172,8 +172,8 @@ const TABLE: Record<string, Entry> = {
       DownstreamUnreachable: {
         tone: "off",
         meaning:
-          "The cluster cannot be reached, so the agent and its rights cannot be deleted in it.",
-        next: "Bring the agent back, or go on without it: then these stay behind in the cluster.",
+          "The cluster does not respond, so the agent and its rights cannot be deleted in it now.",
+        next: "Bring the agent back, or go on without it: then these stay in the cluster.",
       },
     },
   },

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use api_management::cluster::LEFTOVERS;
 use api_management::keys;
 use controller::error::is_code;
 use k8s_openapi::api::core::v1::Namespace;
@@ -29,11 +30,7 @@ pub enum Step {
 
 /// What a cluster has of ours at least, when nothing could be removed.
 pub fn everything(why: &str) -> Vec<Left> {
-    vec![
-        Left::new("downstream", "Namespace", "", keys::SYSTEM_NS, why),
-        Left::new("downstream", "ClusterRole", "", AGENT_NAME, why),
-        Left::new("downstream", "ClusterRoleBinding", "", AGENT_NAME, why),
-    ]
+    LEFTOVERS.map(|(kind, name)| Left::new("downstream", kind, "", name, why)).to_vec()
 }
 
 /// Deletes what carries our label, then our namespace, which owns the agent and its rights. The
