@@ -251,6 +251,9 @@ pub struct ClusterStatus {
     pub namespaces_assigned: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied_enable_network_policy: Option<bool>,
+    /// Uid of its namespace kube-system, which identifies the cluster whatever its entry is called.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kube_system_uid: String,
     /// The agent that may speak for the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_identity: Option<AgentIdentity>,
@@ -326,6 +329,11 @@ impl Cluster {
     /// Whether removal is to leave what runs in the cluster as it is, also if we made the cluster.
     pub fn is_detached(&self) -> bool {
         self.is_marked(keys::DETACH)
+    }
+
+    /// Whether the entry takes a cluster whose uid another entry has too: a clone.
+    pub fn is_imported_as_new(&self) -> bool {
+        self.is_marked(keys::IMPORT_AS_NEW)
     }
 
     fn is_marked(&self, annotation: &str) -> bool {

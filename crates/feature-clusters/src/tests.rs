@@ -65,7 +65,14 @@ fn conditions(status: &Value) -> Vec<Condition> {
 }
 
 fn observed(api: Option<Result<(), String>>) -> Observed {
-    Observed { local: false, enrolled: true, seen_before: false, api, obstacle: None }
+    Observed {
+        local: false,
+        enrolled: true,
+        seen_before: false,
+        api,
+        is_anothers: false,
+        obstacle: None,
+    }
 }
 
 fn spec() -> impl Strategy<Value = ClusterSpec> {
@@ -333,6 +340,16 @@ fn a_removal_that_waits_says_for_what_until_when_and_how_to_end_it() {
     let detached = [("drover.io/detach".to_owned(), "true".to_owned())];
     cluster.metadata.annotations = Some(detached.into());
     assert!(unreachable_message(&cluster, "").contains("drover cluster detach edge --force "));
+}
+
+#[test]
+fn an_entry_that_reaches_the_cluster_of_another_one_is_not_ready_and_says_why() {
+    let mut status = json!({});
+    let reached = Observed { is_anothers: true, ..observed(Some(Ok(()))) };
+    apply(&mut status, &health::desired(&reached));
+    let conditions = conditions(&status);
+    let ready = find(&conditions, "Ready").unwrap();
+    assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", "AlreadyManaged"));
 }
 
 fn pod(value: Value) -> Pod {

@@ -43,6 +43,7 @@ use kube::runtime::events::{Recorder, Reporter};
 use kube::{Api, Client, Resource, ResourceExt};
 use parking_lot::Mutex;
 
+use super::uid;
 use downstream::Step;
 use report::{Left, Report};
 
@@ -192,6 +193,10 @@ impl Removal {
             return Ok(None);
         }
         let client = self.connections.client(&key.name);
+        if self.is_anothers(cluster, client.as_ref()).await {
+            self.with_report(&key, |report| report.downstream_clean = true);
+            return Ok(None);
+        }
         let noted = condition::find(&cluster.status.conditions, REMOVED.condition());
         let started = self.with_report(&key, |report| report.downstream_started)
             || noted.is_some_and(|condition| condition.reason == DOWNSTREAM_GOING);
@@ -236,6 +241,13 @@ impl Removal {
                 Ok(None)
             }
         }
+    }
+
+    /// Whether the cluster that answers is another entry's: what is there is not this entry's to delete.
+    async fn is_anothers(&self, cluster: &Cluster, client: Option<&Client>) -> bool {
+        let Some(client) = client else { return false };
+        let uid = uid::read(client).await.unwrap_or_default();
+        uid::is_managed_by_another(&self.clusters, cluster, &uid)
     }
 
     /// Removes the cluster's dependants here. Answers whether they are gone, or need not be waited

@@ -88,6 +88,16 @@ test("a cluster that does not respond is waited for, forced or detached, and not
   expect(words({ ...lost(), state: "removing" })).toEqual(["Force"]);
 });
 
+test("an entry of a cluster that another entry manages looks broken and says what helps", () => {
+  const taken = but(
+    waiting(),
+    condition("Connected", "Unknown", "AlreadyManaged", "another entry manages this cluster"),
+  );
+  expect(toneOf(taken)).toBe("err");
+  const told = explainAll(taken).find(({ type }) => type === "Connected");
+  expect(told?.next).toContain("--adopt");
+});
+
 test("states look as they are meant, and failures of any state look broken", () => {
   expect(toneOf(cluster())).toBe("ok");
   expect(toneOf(waiting())).toBe("wait");
