@@ -106,6 +106,12 @@ pub struct ImportArgs {
     /// Go on with a cluster of this name whose import did not finish
     #[arg(long)]
     pub resume: bool,
+    /// Give the entry of this name, which manages this very cluster, a new agent
+    #[arg(long, conflicts_with_all = ["resume", "as_new"])]
+    pub adopt: bool,
+    /// Take the cluster for a clone: import it although another entry, or server, manages one of its uid
+    #[arg(long)]
+    pub as_new: bool,
     /// Give up after this long, such as 90s, 5m or 1h
     #[arg(long, value_parser = duration, default_value = "5m")]
     pub timeout: Duration,
