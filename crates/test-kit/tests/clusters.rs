@@ -13,7 +13,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use test_kit::{KubeApi, Profile, World, eventually};
-use tunnel::{AgentKey, RefusalReason};
+use tunnel::{AgentKey, RefusalReason, Registrar};
 
 async fn node(api: &KubeApi, name: &str, cpu: &str) {
     let nodes: Api<KubeNode> = Api::all(api.admin());
@@ -100,6 +100,18 @@ async fn reasons(world: &World, cluster: &str) -> [String; 2] {
     })
 }
 
+/// Waits until the registrar knows the token of `cluster`: until then a key that it knows is let in without.
+async fn known(world: &World, secret: &str, cluster: &str) {
+    let hello = World::hello(&AgentKey::generate().unwrap(), Some(secret));
+    eventually("a token that the registrar knows", async || {
+        match world.registrar.claimed_cluster(&hello) {
+            Some(claimed) if &*claimed == cluster => Ok(()),
+            other => Err(other),
+        }
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_from_a_cluster_of_another_entry_is_refused_and_changes_nothing_there() {
     let world = World::start().await;
@@ -111,6 +123,7 @@ async fn an_agent_from_a_cluster_of_another_entry_is_refused_and_changes_nothing
 
     world.create_cluster("c-second").await;
     let secret = world.token("c-second").await.status.token;
+    known(&world, &secret, "c-second").await;
     let other = AgentKey::generate().unwrap();
     // With the key of the first agent, as beside it, and with one of its own.
     for key in [&first, &other] {
@@ -138,13 +151,12 @@ async fn an_agent_from_a_cluster_of_another_entry_is_refused_and_changes_nothing
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_hides_its_cluster_is_found_out_and_takes_nothing_with_it() {
-    use tunnel::Registrar;
-
     let world = World::start().await;
     let downstream = KubeApi::start(Profile::Cluster).await;
     world.import("c-first", &downstream).await;
     world.create_cluster("c-second").await;
     let secret = world.token("c-second").await.status.token;
+    known(&world, &secret, "c-second").await;
     let key = AgentKey::generate().unwrap();
     let hello = World::hello(&key, Some(&secret));
     let admission = world.registrar.admit(&hello).await.unwrap();
@@ -176,6 +188,7 @@ async fn a_clone_is_an_entry_of_its_own_and_a_lost_key_comes_back_by_a_new_token
     clone.metadata.annotations = Some([mark].into());
     world.clusters().create(&PostParams::default(), &clone).await.unwrap();
     let secret = world.token("c-clone").await.status.token;
+    known(&world, &secret, "c-clone").await;
     // The clone's agent begins with the key that was cloned, and makes one of its own.
     let refused = world.connect(&first, Some(&secret), downstream.admin()).await.unwrap_err();
     assert_eq!(refused.reason, RefusalReason::KeyElsewhere);
@@ -195,6 +208,7 @@ async fn a_clone_is_an_entry_of_its_own_and_a_lost_key_comes_back_by_a_new_token
         if token.is_empty() { Err("no secret") } else { Ok(token) }
     })
     .await;
+    known(&world, &secret, "c-first").await;
     let lost = AgentKey::generate().unwrap();
     let joined = world.connect(&lost, Some(&secret), downstream.admin()).await;
     assert_eq!(joined.unwrap(), "c-first");
@@ -306,7 +320,6 @@ async fn a_lost_agent_is_told_at_once_and_comes_back_without_a_token() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_replayed_and_expired_registration_tokens_are_refused() {
-    use tunnel::Registrar;
     let world = World::start().await;
     let downstream = KubeApi::start(Profile::Cluster).await;
     let key = world.import("c-abcde", &downstream).await;
@@ -341,7 +354,6 @@ async fn wrong_replayed_and_expired_registration_tokens_are_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_agents_with_one_token_exactly_one_gets_in() {
-    use tunnel::Registrar;
     let world = World::start().await;
     world.create_cluster("c-abcde").await;
     let token = world.token("c-abcde").await.status.token;
