@@ -184,3 +184,27 @@ test("a cluster goes only after its name was typed, and leaves the list by itsel
   visitor.expectQuiet();
   await visitor.leave();
 });
+
+test("a cluster that does not respond goes only as somebody chose, and says what stays in it", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn();
+  await visitor.row("north").getByText("Active").waitFor();
+  await world.sim.kill();
+  await visitor.row("north").getByText("Unavailable").waitFor();
+  await page.goto("/c/north");
+  await page.getByRole("button", { name: "More actions for north" }).click();
+  await page.getByRole("menuitem", { name: "Remove…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText(/^north does not respond since \d\d:\d\d:\d\d: /).waitFor();
+  await dialog.getByText("ClusterRoleBinding drover-cluster-agent").waitFor();
+  await visitor.expectAccessible("removal of a cluster that does not respond");
+  await dialog.getByLabel("Type north").fill("north");
+  const remove = dialog.getByRole("button", { name: "Remove", exact: true });
+  expect(await remove.getAttribute("aria-disabled")).toBe("true");
+  await dialog.getByRole("radio", { name: /^Detach: As Force/ }).check();
+  await dialog.getByRole("button", { name: "Detach", exact: true }).click();
+  await visitor.row("north").waitFor({ state: "detached" });
+  visitor.expectQuiet();
+  await visitor.leave();
+});

@@ -187,6 +187,24 @@ impl Home {
         }
     }
 
+    /// Uid of the namespace `kube-system`. None where it is not there or must not be read: the server then
+    /// reads it itself.
+    pub(crate) async fn cluster_uid(&self) -> Result<Option<String>, HomeError> {
+        let action = "read namespace \"kube-system\"";
+        match self.call(Method::GET, "/api/v1/namespaces/kube-system", None, action).await {
+            Ok(namespace) => Ok(namespace["metadata"]["uid"].as_str().map(str::to_owned)),
+            Err(HomeError::Answer { status: StatusCode::NOT_FOUND, .. }) => Ok(None),
+            Err(error @ HomeError::Denied { .. }) => {
+                tracing::warn!(
+                    error = error_chain(&error),
+                    "the server is not told which cluster this is"
+                );
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reads the agent's Secret. None when there is none.
     pub(crate) async fn read_secret(&self, name: &str) -> Result<Option<Value>, HomeError> {
         let path = format!("/api/v1/namespaces/{}/secrets/{name}", self.namespace);

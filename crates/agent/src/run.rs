@@ -20,7 +20,7 @@ use crate::args::{AgentArgs, AgentCommand, ClusterArgs, LogArgs, LogFormat};
 use crate::backoff::Backoff;
 use crate::call::{CallError, connect};
 use crate::error_chain::error_chain;
-use crate::home::Home;
+use crate::home::{Home, HomeError};
 use crate::identity::Identity;
 use crate::proxy::Proxies;
 use crate::settings::{Settings, credentials_dir};
@@ -143,6 +143,8 @@ pub(crate) enum AttemptError {
     Connect(#[from] ConnectError),
     #[error(transparent)]
     Identity(#[from] crate::identity::IdentityError),
+    #[error("find out which cluster this is")]
+    ClusterUid(#[source] HomeError),
 }
 
 /// What the loop does after a failed attempt.
@@ -187,6 +189,8 @@ pub(crate) struct Agent {
     home: Arc<Home>,
     instance: String,
     identity: Option<Identity>,
+    /// None until it has been read.
+    cluster_uid: Option<String>,
     tls: Option<Arc<ClientConfig>>,
     must_show_token: bool,
     has_renewed: bool,
@@ -203,6 +207,7 @@ impl Agent {
             home: Arc::new(home),
             instance,
             identity: None,
+            cluster_uid: None,
             tls: None,
             must_show_token: false,
             has_renewed: false,
@@ -262,6 +267,9 @@ impl Agent {
         if self.identity.is_none() {
             self.identity = Some(Identity::load(&self.home).await?);
         }
+        if self.cluster_uid.is_none() {
+            self.cluster_uid = self.home.cluster_uid().await.map_err(AttemptError::ClusterUid)?;
+        }
         let identity = self.identity.as_mut().expect("loaded above");
         let tls = match &self.tls {
             Some(tls) => tls.clone(),
@@ -284,6 +292,7 @@ impl Agent {
             token: shown.cloned(),
             instance: self.instance.clone(),
             agent_version: AGENT_VERSION.to_owned(),
+            cluster_uid: self.cluster_uid.clone(),
         };
         let pinned = self.settings.ca_checksum.as_deref();
         let session = open(connected?, &server.authority(), &hello, &identity.key, pinned).await?;

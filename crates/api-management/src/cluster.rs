@@ -4,6 +4,7 @@
 //! cluster needs to be active says [`crate::state`].
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use api_meta::image::ImageReference;
 use api_meta::status::Cause;
@@ -52,6 +53,18 @@ pub const DRIVER_IMPORTED: &str = "imported";
 pub const DRIVER_LOCAL: &str = "local";
 /// Longest display name, in characters.
 pub const DISPLAY_NAME_MAX: usize = 253;
+/// How long a removal waits for a cluster that does not respond, from the deletion on. Clients that follow a
+/// removal wait longer, so that they report how it ended.
+pub const REMOVAL_WAIT_MAX: Duration = Duration::from_secs(300);
+/// Name of the agent's cluster role in its cluster, and of the binding of that role.
+pub const AGENT_ROLE: &str = "drover-cluster-agent";
+/// Kind and name of what stays in a cluster from which nothing could be deleted. All else of Drover's is in
+/// the namespace, or owned by it.
+pub const LEFTOVERS: [(&str, &str); 3] = [
+    ("Namespace", keys::SYSTEM_NS),
+    ("ClusterRole", AGENT_ROLE),
+    ("ClusterRoleBinding", AGENT_ROLE),
+];
 /// Where the container runtime keeps its files, unless said otherwise.
 pub const DOCKER_ROOT_DIR: &str = "/var/lib/docker";
 
@@ -238,6 +251,9 @@ pub struct ClusterStatus {
     pub namespaces_assigned: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied_enable_network_policy: Option<bool>,
+    /// Uid of its namespace kube-system, which identifies the cluster whatever its entry is called.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kube_system_uid: String,
     /// The agent that may speak for the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_identity: Option<AgentIdentity>,
@@ -313,6 +329,11 @@ impl Cluster {
     /// Whether removal is to leave what runs in the cluster as it is, also if we made the cluster.
     pub fn is_detached(&self) -> bool {
         self.is_marked(keys::DETACH)
+    }
+
+    /// Whether the entry takes a cluster whose uid another entry has too: a clone.
+    pub fn is_imported_as_new(&self) -> bool {
+        self.is_marked(keys::IMPORT_AS_NEW)
     }
 
     fn is_marked(&self, annotation: &str) -> bool {

@@ -47,6 +47,9 @@ pub const NODE_NAME: &str = "management.cattle.io/nodename";
 pub const FORCE_REMOVE: &str = "drover.io/force-remove";
 /// Annotation of a cluster under removal: leave the downstream cluster as it is.
 pub const DETACH: &str = "drover.io/detach";
+/// Annotation of a cluster: import it although another entry manages a cluster with the same uid. A clone has the
+/// uid of the cluster that it was made of.
+pub const IMPORT_AS_NEW: &str = "drover.io/import-as-new";
 /// Label on everything we make downstream; the value says for which purpose.
 pub const DOWNSTREAM_OWNED: &str = "drover.io/owned";
 /// Annotation of the key registration secret and the removal report: id of the cluster.

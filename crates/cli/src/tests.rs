@@ -55,6 +55,22 @@ fn wrong_command_lines_are_usage_errors_that_name_the_argument() {
 }
 
 #[test]
+fn a_removal_is_followed_longer_than_the_server_waits_for_the_cluster() {
+    for line in ["drover cluster rm north", "drover cluster detach north"] {
+        let timeout = match parse(line).unwrap() {
+            CliArgs::Cluster(ClusterCommand::Rm(args)) => args.timeout,
+            CliArgs::Cluster(ClusterCommand::Detach(args)) => args.timeout,
+            other => panic!("{other:?}"),
+        };
+        let server = api_management::cluster::REMOVAL_WAIT_MAX;
+        assert!(timeout >= server + std::time::Duration::from_secs(60), "{line}: {timeout:?}");
+    }
+    for line in ["drover cluster rm n --force --wait", "drover cluster detach n --force --wait"] {
+        assert!(parse(line).is_err(), "{line}");
+    }
+}
+
+#[test]
 fn kubectl_is_given_its_arguments_untouched() {
     let args = parse("drover kubectl --cluster c get pods -A -o json --server x").unwrap();
     let CliArgs::Kubectl(args) = args else { panic!("{args:?}") };

@@ -275,3 +275,50 @@ fn a_manifest_with_a_mistake_does_not_replace_an_agent_that_works() {
     assert!(other.is_some_and(|pod| !is_ready(pod)), "{pods:?}");
     journey::is_active(&world.server, &id).unwrap();
 }
+
+#[test]
+fn a_manifest_of_another_entry_does_not_replace_an_agent_that_works() {
+    let world = World::with_image();
+    world.import("first", &["--timeout=2m"]).succeeds();
+    let first = journey::cluster_id(&world.server, "first").unwrap();
+    let rollout = ["rollout", "status", "-n", NAMESPACE, DEPLOYMENT, "--timeout=60s"];
+    world.directly().succeed(&rollout).unwrap();
+    let before = world.pods().unwrap()[0]["metadata"]["name"].clone();
+
+    let second = journey::create_cluster(&world.server, "second").unwrap();
+    let manifest = eventually("the manifest", || journey::manifest_of(&world.server, &second));
+    world.directly().apply(&manifest.objects).unwrap();
+    eventually("the new pod says why it is refused", || -> Result<()> {
+        let arguments = ["get", "events", "-n", NAMESPACE, "--field-selector=reason=Unhealthy"];
+        let events = world.directly().json(&arguments)?;
+        let all = events["items"].to_string();
+        ensure!(all.contains("another entry of this server already manages"), "{all}");
+        Ok(())
+    });
+    eventually("the second entry says why", || -> Result<()> {
+        let cluster = journey::cluster(&world.server, &second)?;
+        let conditions = cluster["status"]["conditions"].to_string();
+        ensure!(conditions.contains("AlreadyManaged"), "{conditions}");
+        Ok(())
+    });
+    journey::is_active(&world.server, &first).unwrap();
+
+    // The first agent's key is as it was: its pod, made anew, comes back by itself.
+    world
+        .directly()
+        .succeed(&["delete", "pod", "-n", NAMESPACE, before.as_str().unwrap()])
+        .unwrap();
+    eventually("another pod of the first agent is ready", || -> Result<()> {
+        let pods = world.pods()?;
+        let ready = pods.iter().find(|pod| is_ready(pod) && pod["metadata"]["name"] != before);
+        ensure!(ready.is_some(), "{pods:?}");
+        Ok(())
+    });
+    journey::is_active(&world.server, &first).unwrap();
+
+    // As the refusal says.
+    world.directly().succeed(&["rollout", "undo", "-n", NAMESPACE, DEPLOYMENT]).unwrap();
+    world.directly().succeed(&rollout).unwrap();
+    world.admin.succeed(&["cluster", "rm", "second", "--yes"]).unwrap();
+    journey::is_active(&world.server, &first).unwrap();
+}

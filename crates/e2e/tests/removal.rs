@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
 use anyhow::{Result, bail};
-use e2e::journey::{self, MANAGEMENT, Target};
-use e2e::{Cli, Client, Kubeconfig, Server, eventually, snapshot};
+use e2e::journey::{self, Imported, MANAGEMENT, Target};
+use e2e::{Agent, Cli, Client, Kubeconfig, Server, eventually, snapshot};
 use serde_json::{Value, json};
 use testbed::RealCluster;
 
@@ -203,21 +203,81 @@ fn detaching_takes_our_objects_and_leaves_what_people_made() {
     journey::import(&world.server, &world.cli, "lent", &world.target).unwrap();
 }
 
-#[test]
-fn a_cluster_that_cannot_be_reached_is_not_detached() {
-    let world = world();
-    let mut imported = journey::import(&world.server, &world.cli, "away", &world.target).unwrap();
+/// A cluster whose agent is gone, and the server knows it.
+fn lost(world: &World, name: &str) -> Imported {
+    let mut imported = journey::import(&world.server, &world.cli, name, &world.target).unwrap();
     imported.agent.kill();
     eventually("the cluster is known to be out of reach", || {
         let (state, message) = journey::state(&world.server, &imported.id)?;
         if state == "unavailable" { Ok(()) } else { bail!("{state} {message}") }
     });
+    imported
+}
+
+/// What is said of it before anything is changed.
+const SILENCE: [&str; 6] = [
+    "does not respond since",
+    "cluster agent is not connected",
+    "ClusterRoleBinding drover-cluster-agent",
+    "kubectl delete namespace cattle-system",
+    "--wait",
+    "--force",
+];
+
+#[test]
+fn a_cluster_that_does_not_respond_is_removed_only_as_somebody_chose() {
+    let world = world();
+    let imported = lost(&world, "away");
     let before = journey::cluster(&world.server, &imported.id).unwrap();
-    let refused = world.cli.refuse(&["cluster", "detach", "away", "--yes"]).unwrap();
-    assert!(refused.contains("cannot be reached") && refused.contains("rm --force"), "{refused}");
+    for command in ["rm", "detach"] {
+        let outcome = world.cli.run(&["cluster", command, "away", "--yes"]).unwrap();
+        assert_eq!(outcome.code, 8, "{outcome:?}");
+        for part in SILENCE {
+            assert!(outcome.stderr.contains(part), "'{part}' is not in: {}", outcome.stderr);
+        }
+    }
     let after = journey::cluster(&world.server, &imported.id).unwrap();
     assert_eq!(after["metadata"]["annotations"], before["metadata"]["annotations"]);
     assert!(after["metadata"]["deletionTimestamp"].is_null(), "{after}");
+
+    // Whoever waits is told until when, and sees the removal end when the agent is back.
+    let log = world.cli.home().join("rm.log");
+    let mut removal = world.cli.start(&["cluster", "rm", "away", "--yes", "--wait"], &log).unwrap();
+    eventually("the wait has an end", || {
+        let said = removal.log_tail();
+        if said.contains("Drover waits for it until") { Ok(()) } else { bail!("{said}") }
+    });
+    let target = &world.target;
+    let _agent = Agent::start(&imported.container, &target.downstream, &target.kubectl).unwrap();
+    let status = eventually("the removal ends", || match removal.ended() {
+        Some(status) => Ok(status),
+        None => bail!("{}", removal.log_tail()),
+    });
+    assert!(status.success(), "{}", removal.log_tail());
+    assert!(removal.log_tail().contains("nothing is left"), "{}", removal.log_tail());
+    is_gone(&world.server, &imported.id).unwrap();
+}
+
+#[test]
+fn a_cluster_that_does_not_respond_is_detached_by_force_with_a_report() {
+    let world = world();
+    let imported = lost(&world, "away");
+    let outcome = world.cli.run(&["cluster", "detach", "away", "--yes", "--force"]).unwrap();
+    assert!(outcome.success, "{outcome:?}");
+    for part in ["does not respond since", "these are left:", "cattle-system", "no longer work"] {
+        assert!(outcome.stderr.contains(part), "'{part}' is not in: {}", outcome.stderr);
+    }
+    is_gone(&world.server, &imported.id).unwrap();
+    let admin = world.server.admin().unwrap();
+    let path = format!("/api/v1/namespaces/cattle-system/configmaps/removal-{}", imported.id);
+    let kept = admin.get(&path).unwrap().success().unwrap();
+    let report: Value =
+        serde_json::from_str(kept["data"]["report.json"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        (&report["mode"], &report["outcome"]),
+        (&json!("detach"), &json!("forced")),
+        "{report}"
+    );
     let refused = world.cli.refuse(&["cluster", "detach", "local", "--yes"]).unwrap();
     assert!(refused.contains("local"), "{refused}");
 }

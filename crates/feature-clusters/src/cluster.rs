@@ -8,15 +8,18 @@
 //! | [`ownership`] | – | one downstream namespace owns all that is ours there |
 //! | [`removal`] | Removed | a deleted cluster goes, here and downstream, within a deadline |
 //!
-//! How clusters look in the REST view is in [`view`]; [`actions`] makes kubeconfigs.
+//! Which cluster an entry is of says [`uid`]; who imports one asks by [`import_check`]. How clusters look in the
+//! REST view is in [`view`]; [`actions`] makes kubeconfigs.
 //! `DefaultProjectCreated` and `SystemProjectCreated` belong to the projects feature.
 
 pub mod actions;
 pub mod admission;
 pub mod health;
+pub mod import_check;
 pub mod lifecycle;
 pub mod ownership;
 pub mod removal;
+pub mod uid;
 pub mod view;
 
 use api_management::Cluster;

@@ -35,6 +35,7 @@ pub use registrar::AgentRegistrar;
 /// The feature. Must be called inside a tokio runtime.
 pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> Feature {
     let import = cluster_registration_token::import::ImportRoute::new(context);
+    let check = cluster::import_check::ImportCheck::new(context);
     let cluster_rules = KindRules::of::<Cluster>()
         .finalizers(&[keys::CLUSTER_FINALIZER])
         .admit_with(Arc::new(cluster::admission::ClusterRules::new(context)));
@@ -58,6 +59,7 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
         .downstream(DownstreamSpec::new(node::sync::identity(), node::sync::build))
         .downstream(DownstreamSpec::new(cluster::ownership::identity(), cluster::ownership::build))
         .route(Route::public("/v3/import/", Arc::new(import)))
+        .route(Route::authenticated(cluster::import_check::PATH, Arc::new(check)))
         .view(ViewSpec::new(|_| vec![node::view::view(), cluster_registration_token::view::view()]))
         .view(ViewSpec::acting_as(cluster::actions::identity(), |context, client| {
             let kubeconfig = cluster::actions::GenerateKubeconfig::new(context, client);

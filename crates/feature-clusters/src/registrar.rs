@@ -21,10 +21,11 @@ use parking_lot::RwLock;
 use serde_json::{Value, json};
 use tunnel::admission::decide;
 use tunnel::{
-    Admission, ApiCredential, Hello, KeyId, KeyRecord, PublicKey, Refusal, Registrar, SessionInfo,
-    Sessions, TokenRecord,
+    Admission, ApiCredential, ExpectedKey, Hello, KeyId, KeyRecord, PublicKey, Refusal,
+    RefusalReason, Registrar, SessionInfo, Sessions, TokenRecord,
 };
 
+use crate::cluster::uid;
 use crate::connections::{Connections, Obstacle};
 
 /// Replaced keys that are remembered. They matter only as long as their sessions take to end.
@@ -135,16 +136,56 @@ impl AgentRegistrar {
         let key = self.key_record(&hello.key);
         let token = hello.token.as_ref().and_then(|token| self.token_record(token.reveal()));
         let decided = decide(hello, key.as_ref(), token.as_ref(), SystemTime::now());
+        let decided = self.guard(hello, token.as_ref(), decided);
         if let (Err(refusal), Some(token)) = (&decided, &token) {
             self.note(&token.cluster, refusal);
         }
         decided
     }
 
+    /// Refuses the first key of an entry from a cluster that another entry manages: by the uid that the agent
+    /// claims, or by its key, which is the other entry's when the manifest was applied beside that one's agent.
+    ///
+    /// Nothing of the other entry changes. Without the refusal the agent would replace the key that it shares with
+    /// the other entry's agent, and its ready pod that agent's.
+    fn guard(
+        &self,
+        hello: &Hello,
+        token: Option<&TokenRecord>,
+        decided: Result<Admission, Refusal>,
+    ) -> Result<Admission, Refusal> {
+        let Some(cluster) = token.and_then(|token| self.clusters.named(&token.cluster)) else {
+            return decided;
+        };
+        if cluster.is_imported_as_new() {
+            return decided;
+        }
+        let is_managed = |uid: &String| uid::is_managed_by_another(&self.clusters, &cluster, uid);
+        match decided {
+            Err(refusal) if refusal.reason == RefusalReason::KeyElsewhere => {
+                Err(Refusal::already_managed())
+            }
+            Ok(Admission { key: ExpectedKey::First(_), .. })
+                if hello.cluster_uid.as_ref().is_some_and(is_managed) =>
+            {
+                Err(Refusal::already_managed())
+            }
+            decided => decided,
+        }
+    }
+
     /// Whoever imports the cluster waits for this agent and does not see its log.
     fn note(&self, cluster: &str, refusal: &Refusal) {
-        let message = format!("an agent was refused: {}", refusal.message);
-        self.connections.obstruct(cluster, Obstacle { reason: REFUSED, message });
+        let obstacle = match refusal.reason {
+            RefusalReason::AlreadyManaged => {
+                Obstacle { reason: uid::ALREADY_MANAGED, message: uid::MESSAGE.to_owned() }
+            }
+            _ => Obstacle {
+                reason: REFUSED,
+                message: format!("an agent was refused: {}", refusal.message),
+            },
+        };
+        self.connections.obstruct(cluster, obstacle);
     }
 
     async fn register(&self, hello: &Hello, admission: &Admission) -> Result<(), Refusal> {
@@ -161,7 +202,7 @@ impl AgentRegistrar {
             registered_at: status::now(),
             token_name: key.name.clone(),
         };
-        self.store(&admission.cluster, &identity).await?;
+        self.store(&admission.cluster, &identity, hello.cluster_uid.as_deref()).await?;
         let used = StatusPatch::new().field("usedAt", identity.registered_at.clone());
         let target = Target::of::<ClusterRegistrationToken>(&key.namespace, &key.name);
         if let Err(error) = used.write(&self.client, &target).await {
@@ -173,11 +214,20 @@ impl AgentRegistrar {
     }
 
     /// The atomic step: checks again on the object as it is and stores.
-    async fn store(&self, cluster: &str, identity: &AgentIdentity) -> Result<(), Refusal> {
+    async fn store(
+        &self,
+        cluster: &str,
+        identity: &AgentIdentity,
+        uid: Option<&str>,
+    ) -> Result<(), Refusal> {
         let refused = AtomicBool::new(false);
         let patch = StatusPatch::new()
             .field("agentIdentity", serde_json::to_value(identity).unwrap_or_default())
             .field("driver", DRIVER_IMPORTED);
+        let patch = match uid {
+            Some(uid) => patch.field("kubeSystemUid", uid),
+            None => patch,
+        };
         let target = Target::of::<Cluster>("", cluster);
         let written = patch.write_if(&self.client, &target, |stored| {
             let free = is_free(stored, identity);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api_management::cluster::AgentIdentity;
+use api_management::cluster::{AgentIdentity, REMOVAL_WAIT_MAX};
 use api_management::condition::find;
 use api_management::state::{CLUSTER_NEEDS, of_cluster};
 use api_management::{Cluster, ClusterRegistrationToken, ClusterSpec, Condition};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::health::{self, Observed};
 use crate::cluster::lifecycle;
-use crate::cluster::removal::{Patience, REMOVAL_TIME_MAX, patience};
+use crate::cluster::removal::{Patience, patience, unreachable_message};
 use crate::cluster_registration_token::import::parse;
 use crate::cluster_registration_token::management;
 use crate::cluster_registration_token::manifest::{Import, ca_checksum, image_of, render};
@@ -65,7 +65,14 @@ fn conditions(status: &Value) -> Vec<Condition> {
 }
 
 fn observed(api: Option<Result<(), String>>) -> Observed {
-    Observed { local: false, enrolled: true, seen_before: false, api, obstacle: None }
+    Observed {
+        local: false,
+        enrolled: true,
+        seen_before: false,
+        api,
+        is_anothers: false,
+        obstacle: None,
+    }
 }
 
 fn spec() -> impl Strategy<Value = ClusterSpec> {
@@ -310,10 +317,39 @@ fn import_paths_with_and_without_cluster_are_understood_and_others_not() {
 fn removal_waits_until_its_deadline_unless_forced() {
     let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24);
     let ago = |seconds: i64| now - SignedDuration::from_secs(seconds);
-    let end = i64::try_from(REMOVAL_TIME_MAX.as_secs()).unwrap();
+    let end = i64::try_from(REMOVAL_WAIT_MAX.as_secs()).unwrap();
     assert_eq!(patience(false, ago(1), now), Patience::Wait);
     assert_eq!(patience(true, ago(1), now), Patience::Forced);
     assert_eq!(patience(false, ago(end), now), Patience::PastDeadline);
+}
+
+#[test]
+fn a_removal_that_waits_says_for_what_until_when_and_how_to_end_it() {
+    let mut cluster = enrolled();
+    cluster.spec.display_name = "edge".to_owned();
+    let deleted_at = "2024-01-01T12:00:00Z".parse().unwrap();
+    cluster.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(deleted_at));
+    let message = unreachable_message(&cluster, "its agent is not connected");
+    assert_eq!(
+        message,
+        "cluster \"edge\" does not respond: its agent is not connected; Drover waits for it until \
+         12:05:00 UTC and then ends without it; to end now: drover cluster rm edge --force \
+         (annotation drover.io/force-remove=true)"
+    );
+    let detached = [("drover.io/detach".to_owned(), "true".to_owned())];
+    cluster.metadata.annotations = Some(detached.into());
+    assert!(unreachable_message(&cluster, "").contains("drover cluster detach edge --force "));
+}
+
+#[test]
+fn an_entry_that_reaches_the_cluster_of_another_one_is_not_ready_and_says_why() {
+    let mut status = json!({});
+    let reached = Observed { is_anothers: true, ..observed(Some(Ok(()))) };
+    apply(&mut status, &health::desired(&reached));
+    let conditions = conditions(&status);
+    let ready = find(&conditions, "Ready").unwrap();
+    assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", "AlreadyManaged"));
 }
 
 fn pod(value: Value) -> Pod {

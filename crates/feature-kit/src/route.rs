@@ -17,6 +17,7 @@ pub struct Caller {
     pub user_id: String,
     /// Name of the token presented, when it was one.
     pub token_id: Option<String>,
+    /// Those of their roles in the management API included, as of now.
     pub groups: Vec<String>,
 }
 

@@ -170,7 +170,7 @@ impl Router {
             return self.audit_events(request, identity.as_ref(), record).await;
         }
         if let Some(route) = route {
-            return self.feature(route, request, identity.as_ref()).await;
+            return self.feature(route, request, identity.as_ref(), record).await;
         }
         if let Some(identity) = &identity
             && self.0.view.is_feed(path)
@@ -370,15 +370,25 @@ impl Router {
         route: &Route,
         request: Request<Incoming>,
         identity: Option<&Authenticated>,
+        record: &DoorRecord,
     ) -> Response<Body> {
         if identity.is_none() && !route.public {
             let _ = bodies::refuse(request.into_body()).await;
             return refused_view(&Refusal::nothing());
         }
-        let caller = identity.map(|identity| feature_kit::route::Caller {
-            user_id: identity.user_id.clone(),
-            token_id: Some(identity.token_id.clone()),
-            groups: identity.groups.clone(),
+        if let Some(identity) = identity
+            && !route.public
+            && is_bound_elsewhere(identity, LOCAL)
+        {
+            let _ = bodies::refuse(request.into_body()).await;
+            return view_error(&wrong_cluster(identity, record));
+        }
+        let caller = identity.map(|identity| {
+            let membership = Membership { user: &identity.user_id, groups: &identity.groups };
+            let mut groups = person(identity).groups;
+            groups.extend(self.0.access.management_groups(membership));
+            let (user_id, token_id) = (identity.user_id.clone(), Some(identity.token_id.clone()));
+            feature_kit::route::Caller { user_id, token_id, groups }
         });
         let (parts, body) = request.into_parts();
         let body = match identity {

@@ -15,7 +15,7 @@ use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 pub use kube_api::{KubeApi, Profile};
-pub use world::{Agents, World};
+pub use world::{Agents, World, kube_system_uid};
 
 /// Longest wait for a state that must come; everything here is in one process.
 pub const PATIENCE: Duration = Duration::from_secs(30);

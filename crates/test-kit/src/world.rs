@@ -11,6 +11,7 @@ use feature_clusters::{AgentRegistrar, Connections, DownstreamClients};
 use feature_identity::Directory;
 use feature_kit::{AccessResolver, Clients, Feature, ManagementContext, Membership, runtime};
 use feature_settings::SettingsConfig;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use parking_lot::Mutex;
@@ -152,6 +153,7 @@ impl World {
             token: token.map(|token| RegistrationToken::new(token).unwrap()),
             instance: "test".to_owned(),
             agent_version: "test".to_owned(),
+            cluster_uid: None,
         }
     }
 
@@ -162,7 +164,8 @@ impl World {
         token: Option<&str>,
         downstream: Client,
     ) -> Result<String, Refusal> {
-        let hello = Self::hello(key, token);
+        let cluster_uid = kube_system_uid(&downstream).await;
+        let hello = Hello { cluster_uid, ..Self::hello(key, token) };
         let admission = self.registrar.admit(&hello).await?;
         if matches!(admission.key, tunnel::ExpectedKey::First(_)) {
             self.registrar.enrol(&hello, &admission).await?;
@@ -232,6 +235,12 @@ impl World {
         })
         .await;
     }
+}
+
+/// What an agent there would say of its cluster.
+pub async fn kube_system_uid(downstream: &Client) -> Option<String> {
+    let namespaces: Api<Namespace> = Api::all(downstream.clone());
+    namespaces.get_opt("kube-system").await.unwrap().and_then(|namespace| namespace.metadata.uid)
 }
 
 fn session(cluster: &tunnel::ClusterId, key: &AgentKey) -> SessionInfo {

@@ -13,7 +13,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use test_kit::{KubeApi, Profile, World, eventually};
-use tunnel::{AgentKey, RefusalReason};
+use tunnel::{AgentKey, RefusalReason, Registrar};
 
 async fn node(api: &KubeApi, name: &str, cpu: &str) {
     let nodes: Api<KubeNode> = Api::all(api.admin());
@@ -89,6 +89,129 @@ async fn an_agent_that_is_refused_is_told_on_its_cluster_until_the_right_one_is_
         if well { Ok(()) } else { Err(condition) }
     })
     .await;
+}
+
+/// The conditions `Connected` and `Waiting` as reasons: where an entry says why its agent was refused.
+async fn reasons(world: &World, cluster: &str) -> [String; 2] {
+    let cluster = world.clusters().get(cluster).await.unwrap();
+    ["Connected", "Waiting"].map(|kind| {
+        let found = condition::find(&cluster.status.conditions, kind);
+        found.map(|condition| condition.reason.clone()).unwrap_or_default()
+    })
+}
+
+/// Waits until the registrar knows the token of `cluster`: until then a key that it knows is let in without.
+async fn known(world: &World, secret: &str, cluster: &str) {
+    let hello = World::hello(&AgentKey::generate().unwrap(), Some(secret));
+    eventually("a token that the registrar knows", async || {
+        match world.registrar.claimed_cluster(&hello) {
+            Some(claimed) if &*claimed == cluster => Ok(()),
+            other => Err(other),
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_from_a_cluster_of_another_entry_is_refused_and_changes_nothing_there() {
+    let world = World::start().await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    let first = world.import("c-first", &downstream).await;
+    let before = world.clusters().get("c-first").await.unwrap();
+    let uid = test_kit::kube_system_uid(&downstream.admin()).await;
+    assert_eq!(Some(&before.status.kube_system_uid), uid.as_ref());
+
+    world.create_cluster("c-second").await;
+    let secret = world.token("c-second").await.status.token;
+    known(&world, &secret, "c-second").await;
+    let other = AgentKey::generate().unwrap();
+    // With the key of the first agent, as beside it, and with one of its own.
+    for key in [&first, &other] {
+        let refused = world.connect(key, Some(&secret), downstream.admin()).await.unwrap_err();
+        assert_eq!(refused.reason, RefusalReason::AlreadyManaged);
+        assert!(refused.message.contains("rollout undo"), "{}", refused.message);
+        assert!(!refused.message.contains("c-first"), "{}", refused.message);
+    }
+    eventually("the second entry says why", async || {
+        let reasons = reasons(&world, "c-second").await;
+        if reasons.iter().all(|it| it == "AlreadyManaged") { Ok(()) } else { Err(reasons) }
+    })
+    .await;
+    world.active("c-first").await;
+    let after = world.clusters().get("c-first").await.unwrap();
+    assert_eq!(after.status.agent_identity, before.status.agent_identity);
+
+    // The second entry goes, and nothing of the first goes with it.
+    world.remove("c-second").await;
+    let namespaces: Api<Namespace> = Api::all(downstream.admin());
+    let namespace = namespaces.get("cattle-system").await.unwrap();
+    assert!(namespace.metadata.deletion_timestamp.is_none());
+    world.active("c-first").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_hides_its_cluster_is_found_out_and_takes_nothing_with_it() {
+    let world = World::start().await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    world.import("c-first", &downstream).await;
+    world.create_cluster("c-second").await;
+    let secret = world.token("c-second").await.status.token;
+    known(&world, &secret, "c-second").await;
+    let key = AgentKey::generate().unwrap();
+    let hello = World::hello(&key, Some(&secret));
+    let admission = world.registrar.admit(&hello).await.unwrap();
+    world.registrar.enrol(&hello, &admission).await.unwrap();
+    world.connect(&key, None, downstream.admin()).await.unwrap();
+    eventually("the second entry is not ready", async || {
+        let cluster = world.clusters().get("c-second").await.unwrap();
+        let ready = condition::find(&cluster.status.conditions, "Ready").cloned();
+        let is_told = ready.as_ref().is_some_and(|ready| ready.reason == "AlreadyManaged");
+        if is_told { Ok(()) } else { Err(ready) }
+    })
+    .await;
+    let second = world.clusters().get("c-second").await.unwrap();
+    assert_eq!(second.status.kube_system_uid, "");
+    world.remove("c-second").await;
+    let namespaces: Api<Namespace> = Api::all(downstream.admin());
+    let namespace = namespaces.get("cattle-system").await.unwrap();
+    assert!(namespace.metadata.deletion_timestamp.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clone_is_an_entry_of_its_own_and_a_lost_key_comes_back_by_a_new_token() {
+    let world = World::start().await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    let first = world.import("c-first", &downstream).await;
+    let mut clone = Cluster::default();
+    clone.metadata.name = Some("c-clone".to_owned());
+    let mark = (keys::IMPORT_AS_NEW.to_owned(), "true".to_owned());
+    clone.metadata.annotations = Some([mark].into());
+    world.clusters().create(&PostParams::default(), &clone).await.unwrap();
+    let secret = world.token("c-clone").await.status.token;
+    known(&world, &secret, "c-clone").await;
+    // The clone's agent begins with the key that was cloned, and makes one of its own.
+    let refused = world.connect(&first, Some(&secret), downstream.admin()).await.unwrap_err();
+    assert_eq!(refused.reason, RefusalReason::KeyElsewhere);
+    let renewed = AgentKey::generate().unwrap();
+    world.connect(&renewed, Some(&secret), downstream.admin()).await.unwrap();
+    world.active("c-clone").await;
+    world.active("c-first").await;
+
+    // Who has the uid already may come with another key, by a newer token.
+    let tokens: Api<ClusterRegistrationToken> = Api::namespaced(world.admin(), "c-first");
+    let mut newer = ClusterRegistrationToken::default();
+    newer.metadata.name = Some("newer".to_owned());
+    newer.spec.cluster_name = "c-first".to_owned();
+    tokens.create(&PostParams::default(), &newer).await.unwrap();
+    let secret = eventually("the newer token", async || {
+        let token = tokens.get("newer").await.unwrap().status.token;
+        if token.is_empty() { Err("no secret") } else { Ok(token) }
+    })
+    .await;
+    known(&world, &secret, "c-first").await;
+    let lost = AgentKey::generate().unwrap();
+    let joined = world.connect(&lost, Some(&secret), downstream.admin()).await;
+    assert_eq!(joined.unwrap(), "c-first");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -197,7 +320,6 @@ async fn a_lost_agent_is_told_at_once_and_comes_back_without_a_token() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_replayed_and_expired_registration_tokens_are_refused() {
-    use tunnel::Registrar;
     let world = World::start().await;
     let downstream = KubeApi::start(Profile::Cluster).await;
     let key = world.import("c-abcde", &downstream).await;
@@ -232,7 +354,6 @@ async fn wrong_replayed_and_expired_registration_tokens_are_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_agents_with_one_token_exactly_one_gets_in() {
-    use tunnel::Registrar;
     let world = World::start().await;
     world.create_cluster("c-abcde").await;
     let token = world.token("c-abcde").await.status.token;

@@ -13,6 +13,7 @@ pub const HEADER_KEY: HeaderName = HeaderName::from_static("x-drover-tunnel-key"
 pub const HEADER_PUBLIC_KEY: HeaderName = HeaderName::from_static("x-drover-tunnel-public-key");
 pub const HEADER_INSTANCE: HeaderName = HeaderName::from_static("x-drover-tunnel-instance");
 pub const HEADER_AGENT_VERSION: HeaderName = HeaderName::from_static("x-drover-agent-version");
+pub const HEADER_CLUSTER_UID: HeaderName = HeaderName::from_static("x-drover-cluster-uid");
 /// The name that agents of this family have always used.
 pub const HEADER_TOKEN: HeaderName = HeaderName::from_static("x-api-tunnel-token");
 
@@ -51,6 +52,9 @@ pub struct Hello {
     /// One run of one agent process. A new session of an instance replaces its older ones.
     pub instance: String,
     pub agent_version: String,
+    /// Uid of the namespace `kube-system` of the agent's cluster, which identifies a cluster for as long as it
+    /// exists. None from an agent that could not read it. A claim: it may refuse this agent, and nothing else.
+    pub cluster_uid: Option<String>,
 }
 
 impl Hello {
@@ -86,7 +90,10 @@ impl Hello {
         let instance = label(required(headers, &HEADER_INSTANCE)?, &HEADER_INSTANCE)?;
         let agent_version = optional(headers, &HEADER_AGENT_VERSION)?.unwrap_or("unknown");
         let agent_version = label(agent_version, &HEADER_AGENT_VERSION)?;
-        Ok(Self { key, public_key, token, instance, agent_version })
+        let cluster_uid = optional(headers, &HEADER_CLUSTER_UID)?
+            .map(|uid| label(uid, &HEADER_CLUSTER_UID))
+            .transpose()?;
+        Ok(Self { key, public_key, token, instance, agent_version, cluster_uid })
     }
 
     /// Writes what [`Self::from_headers`] reads.
@@ -101,6 +108,9 @@ impl Hello {
         put(HEADER_KEY, self.key.as_str(), false);
         put(HEADER_INSTANCE, &self.instance, false);
         put(HEADER_AGENT_VERSION, &self.agent_version, false);
+        if let Some(uid) = &self.cluster_uid {
+            put(HEADER_CLUSTER_UID, uid, false);
+        }
         if let Some(key) = &self.public_key {
             put(HEADER_PUBLIC_KEY, &key.to_string(), false);
         }

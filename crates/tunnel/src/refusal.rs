@@ -14,6 +14,9 @@ pub enum RefusalReason {
     KeyUnknown,
     /// The key belongs to another cluster than the token.
     KeyElsewhere,
+    /// Another entry of this server manages the agent's cluster. The agent must leave its key as it is: the
+    /// other entry's agent uses it.
+    AlreadyManaged,
     TokenUnknown,
     TokenExpired,
     /// Another agent registered with this token before.
@@ -63,6 +66,18 @@ impl Refusal {
             "the agent's key already belongs to another cluster; delete the Secret \
              \"drover-agent-identity\" in namespace \"cattle-system\" of this cluster and restart \
              the agent, so that it makes a key of its own",
+        )
+    }
+
+    pub fn already_managed() -> Self {
+        Self::new(
+            409,
+            RefusalReason::AlreadyManaged,
+            "another entry of this server already manages this cluster, and its agent goes on; to restore \
+             the agent's Deployment as it was, run in this cluster: kubectl -n cattle-system rollout undo \
+             deployment/cattle-cluster-agent; to give the other entry a new agent, run: drover cluster \
+             import NAME --kubeconfig FILE --adopt; if this cluster is a clone of the other one, run: \
+             drover cluster import NAME --kubeconfig FILE --as-new",
         )
     }
 

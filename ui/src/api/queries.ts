@@ -143,17 +143,31 @@ export function createRegistrationToken(clusterId: string): Promise<Registration
   return request("POST", "/v3/clusterregistrationtokens", { clusterId });
 }
 
-export async function removeCluster(id: string): Promise<void> {
-  await request("DELETE", `/v3/clusters/${encodeURIComponent(id)}`);
+/** How a cluster is removed; see `farewells` in the clusters' model. */
+export interface RemovalMarks {
+  /** Do not wait for a cluster that does not respond. */
+  force: boolean;
+  /** Leave what Drover made of the cluster. */
+  detach: boolean;
 }
 
-/** Has a removal that waits for an unreachable cluster go on without it. */
-export async function forceRemoval(cluster: Cluster): Promise<void> {
-  const annotations = { ...cluster.annotations, [FORCE_REMOVE]: "true" };
-  await request("PUT", `/v3/clusters/${encodeURIComponent(cluster.id)}`, { annotations });
+/** Removes a cluster, or changes how a removal under way goes on. */
+export async function removeCluster(cluster: Cluster, marks: RemovalMarks): Promise<void> {
+  const path = `/v3/clusters/${encodeURIComponent(cluster.id)}`;
+  const { [FORCE_REMOVE]: force, [DETACH]: detach, ...others } = cluster.annotations ?? {};
+  const annotations = {
+    ...others,
+    ...(marks.force && { [FORCE_REMOVE]: "true" }),
+    ...(marks.detach && { [DETACH]: "true" }),
+  };
+  if ((force === "true") !== marks.force || (detach === "true") !== marks.detach) {
+    await request("PUT", path, { annotations });
+  }
+  if (cluster.state !== "removing") await request("DELETE", path);
 }
 
 const FORCE_REMOVE = "drover.io/force-remove";
+const DETACH = "drover.io/detach";
 
 export async function kubeconfig(id: string): Promise<string> {
   const path = `/v3/clusters/${encodeURIComponent(id)}?action=generateKubeconfig`;

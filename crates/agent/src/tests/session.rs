@@ -9,11 +9,13 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
 use rustls_pki_types::ServerName;
 use tokio_rustls::TlsConnector;
-use tunnel::{DialError, RefusalReason};
+use tunnel::connect::ConnectError;
+use tunnel::{DialError, Refusal, RefusalReason};
 
 use super::wait::until;
-use super::world::{HomeApi, Running, Server, nowhere};
+use super::world::{HomeApi, KUBE_SYSTEM_UID, Running, Server, nowhere};
 use crate::run::{Agent, AttemptError, Next};
+use crate::standing::Standing;
 use crate::trust::{TrustError, client_config, establish, roots_from_pem};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -117,6 +119,33 @@ async fn a_cluster_imported_under_another_name_gets_a_key_of_its_own() {
 }
 
 #[tokio::test]
+async fn an_agent_whose_cluster_another_entry_manages_leaves_the_key_to_that_entrys_agent() {
+    let (server, home) = (Server::start().await, HomeApi::start().await);
+    server.registrar.add_token("t", "c-1");
+    let first = Running::start(server.settings("t"), home.home());
+    until("the session", || server.sessions.is_connected("c-1")).await;
+    let said = server.registrar.0.lock().cluster_uids.clone();
+    assert_eq!(said, [Some(KUBE_SYSTEM_UID.to_owned())]);
+    let key = || home.secrets.lock()["drover-agent-identity"]["data"]["key"].clone();
+    let before = key();
+
+    server.registrar.add_token("other", "c-2");
+    server.registrar.0.lock().refuse_with = Some(Refusal::already_managed());
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let standing = Standing::at(log.path().to_owned());
+    let _second = Running::start_with(server.settings("other"), home.home(), standing);
+    until("the reason in the second agent's pod", || {
+        std::fs::read_to_string(log.path()).unwrap().contains("already manages this cluster")
+    })
+    .await;
+    let error = ConnectError::Refused(Refusal::already_managed());
+    assert_eq!(AttemptError::Connect(error).next(), Next::Late);
+    assert_eq!(key(), before);
+    assert!(server.sessions.is_connected("c-1") && !server.sessions.is_connected("c-2"));
+    drop(first);
+}
+
+#[tokio::test]
 async fn a_used_token_is_not_tried_in_a_hurry() {
     let (server, home) = (Server::start().await, HomeApi::start().await);
     server.registrar.add_token("t", "c-1");
@@ -128,7 +157,7 @@ async fn a_used_token_is_not_tried_in_a_hurry() {
     until("the refusal", || !server.registrar.0.lock().refusals.is_empty()).await;
     let refusal = server.registrar.0.lock().refusals[0].clone();
     assert_eq!(refusal.reason, RefusalReason::TokenUsed);
-    let error = AttemptError::Connect(tunnel::connect::ConnectError::Refused(refusal));
+    let error = AttemptError::Connect(ConnectError::Refused(refusal));
     assert_eq!(error.next(), Next::Late);
     assert!(error.to_string().contains("get a new import command"), "{error}");
 }

@@ -34,6 +34,8 @@ use crate::settings::Settings;
 use crate::standing::Standing;
 use crate::trust::{ca_checksum, provider};
 
+/// By which the cluster of [`HomeApi`] is known.
+pub const KUBE_SYSTEM_UID: &str = "7a4f1c1e-55d3-4f2f-9d1c-1f2e3d4c5b6a";
 /// Where everything here listens.
 const LOOPBACK: &str = "127.0.0.1";
 
@@ -145,6 +147,9 @@ impl HomeApi {
                 secrets.insert(name, body.clone());
                 answer(StatusCode::OK, &body)
             }
+            (Method::GET, None) if path == "/api/v1/namespaces/kube-system" => {
+                answer(StatusCode::OK, &json!({"metadata": {"uid": KUBE_SYSTEM_UID}}))
+            }
             _ => answer(StatusCode::OK, &json!({"gitVersion": "v1.37.0"})),
         }
     }
@@ -176,6 +181,10 @@ pub struct Records {
     pub keys: HashMap<KeyId, KeyRecord>,
     pub reports: Vec<ApiCredential>,
     pub refusals: Vec<Refusal>,
+    /// Refuses everybody with this.
+    pub refuse_with: Option<Refusal>,
+    /// What each hello said of the agent's cluster.
+    pub cluster_uids: Vec<Option<String>>,
     /// Whether each hello that was admitted showed a token.
     pub admitted_with_token: Vec<bool>,
 }
@@ -197,6 +206,8 @@ impl Registrar for MemoryRegistrar {
             let mut records = self.0.lock();
             let token = hello.token.as_ref().and_then(|token| records.tokens.get(token.reveal()));
             let decided = decide(hello, records.keys.get(&hello.key), token, SystemTime::now());
+            let decided = records.refuse_with.clone().map_or(decided, Err);
+            records.cluster_uids.push(hello.cluster_uid.clone());
             match &decided {
                 Ok(_) => records.admitted_with_token.push(hello.token.is_some()),
                 Err(refusal) => records.refusals.push(refusal.clone()),

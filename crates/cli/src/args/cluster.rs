@@ -8,6 +8,10 @@ use clap::{Args, Subcommand, ValueHint};
 use super::{ClusterArg, OutputArgs, ServerArgs, WaitArgs, duration, key_value};
 use crate::completion;
 
+/// How long a removal is followed unless said otherwise: two minutes beyond the server's own wait
+/// ([`api_management::cluster::REMOVAL_WAIT_MAX`]), so that the command reports how it ended.
+const REMOVAL_FOLLOWED: &str = "7m";
+
 #[derive(Clone, Debug, Subcommand)]
 pub enum ClusterCommand {
     /// List clusters
@@ -102,6 +106,12 @@ pub struct ImportArgs {
     /// Go on with a cluster of this name whose import did not finish
     #[arg(long)]
     pub resume: bool,
+    /// Give the entry of this name, which manages this very cluster, a new agent
+    #[arg(long, conflicts_with_all = ["resume", "as_new"])]
+    pub adopt: bool,
+    /// Take the cluster for a clone: import it although another entry, or server, manages one of its uid
+    #[arg(long)]
+    pub as_new: bool,
     /// Give up after this long, such as 90s, 5m or 1h
     #[arg(long, value_parser = duration, default_value = "5m")]
     pub timeout: Duration,
@@ -117,11 +127,14 @@ pub struct RemoveArgs {
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,
-    /// Do not wait for a cluster that cannot be reached; what is left in it is reported
-    #[arg(long)]
+    /// Do not wait for a cluster that does not respond; what stays in it is reported
+    #[arg(long, conflicts_with = "wait")]
     pub force: bool,
-    /// Give up waiting after this long; the removal goes on
-    #[arg(long, value_parser = duration, default_value = "5m")]
+    /// Wait for a cluster that does not respond until the server ends the wait
+    #[arg(long)]
+    pub wait: bool,
+    /// Give up following after this long; the removal goes on in the server
+    #[arg(long, value_parser = duration, default_value = REMOVAL_FOLLOWED)]
     pub timeout: Duration,
     #[command(flatten)]
     pub server: ServerArgs,
@@ -135,8 +148,14 @@ pub struct DetachArgs {
     /// Do not ask
     #[arg(long, short)]
     pub yes: bool,
-    /// Give up waiting after this long; detaching goes on
-    #[arg(long, value_parser = duration, default_value = "5m")]
+    /// Do not wait for a cluster that does not respond; what stays in it is reported
+    #[arg(long, conflicts_with = "wait")]
+    pub force: bool,
+    /// Wait for a cluster that does not respond until the server ends the wait
+    #[arg(long)]
+    pub wait: bool,
+    /// Give up following after this long; detaching goes on in the server
+    #[arg(long, value_parser = duration, default_value = REMOVAL_FOLLOWED)]
     pub timeout: Duration,
     #[command(flatten)]
     pub server: ServerArgs,

@@ -5,6 +5,7 @@
 
 mod agent_watch;
 mod diagnosis;
+mod occupancy;
 mod server_url;
 mod target;
 
@@ -13,18 +14,24 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::api::{Api, path_of, text};
+use crate::api::{self, Api, path_of, text};
 use crate::args::{Format, ImportArgs};
 use crate::checklist::Checklist;
 use crate::error::{CliError, Failure};
 use crate::{apply, output};
 use agent_watch::AgentWatch;
 use diagnosis::{Progress, Step, Trouble};
+use occupancy::Intent;
 
 /// Between two looks at the cluster object.
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The server makes a registration token by itself; after this one is asked for.
 const TOKEN_BY_ITSELF_WITHIN: Duration = Duration::from_secs(2);
+
+/// Where the server says what the user may do.
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+/// Annotation of an entry that takes a clone.
+const AS_NEW: &str = api_management::keys::IMPORT_AS_NEW;
 
 type Steps = Checklist<std::io::Stderr>;
 
@@ -62,6 +69,12 @@ impl Import<'_> {
         steps.done(&version);
         server_url::warn(self.api, &url, &version).await;
 
+        steps.begin(&format!("cluster is free to be imported as {}", self.args.name));
+        let occupancy = occupancy::find(self.api, &target).await?;
+        let file = self.args.kubeconfig.display().to_string();
+        occupancy.permit(self.intent(), &self.args.name, &file)?;
+        steps.done("");
+
         steps.begin("cluster object created");
         let cluster = self.cluster_object().await?;
         let id = text(&cluster, "id").to_owned();
@@ -72,6 +85,15 @@ impl Import<'_> {
         applied.map_err(|error| self.with_way_on(error))?;
         let followed = self.follow(&id, &target, steps).await;
         followed.map_err(|error| self.with_way_on(error))
+    }
+
+    fn intent(&self) -> Intent {
+        match (self.args.adopt, self.args.as_new) {
+            (true, _) => Intent::Adopt,
+            (_, true) => Intent::AsNew,
+            _ if self.args.resume => Intent::Resume,
+            _ => Intent::Join,
+        }
     }
 
     /// The cluster object stays: says how to go on from there.
@@ -88,13 +110,16 @@ impl Import<'_> {
         error.hint(hint)
     }
 
-    /// A new cluster object, or with `--resume` the one of that name.
+    /// A new cluster object, or with `--resume` and `--adopt` the one of that name.
     async fn cluster_object(&self) -> Result<Value, CliError> {
         let name = self.args.name.as_str();
+        if self.args.adopt {
+            return self.adopted().await;
+        }
         let known = self.api.list("clusters", &[("name", name)]).await?;
         if let Some(cluster) = known.into_iter().next() {
             if self.args.resume {
-                return Ok(cluster);
+                return self.resumed(cluster).await;
             }
             let text = format!("the name \"{name}\" is taken by cluster {}", text(&cluster, "id"));
             return Err(CliError::new(Failure::Conflict, text).hint(
@@ -103,6 +128,9 @@ impl Import<'_> {
         }
         let labels = self.args.labels.iter().map(|(k, v)| (k.clone(), v.clone().into()));
         let mut body = json!({"name": name, "labels": labels.collect::<Map<_, _>>()});
+        if self.args.as_new {
+            body["annotations"] = json!({AS_NEW: "true"});
+        }
         if let Some(description) = &self.args.description {
             body["description"] = description.clone().into();
         }
@@ -115,6 +143,43 @@ impl Import<'_> {
             Failure::Conflict => error.hint("choose another name"),
             _ => error,
         })
+    }
+
+    /// The entry that gets a new agent. That it is of this cluster has been checked.
+    async fn adopted(&self) -> Result<Value, CliError> {
+        let cluster = self.api.resolve(&api::CLUSTER, &self.args.name).await?;
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {
+                "group": api_management::GROUP,
+                "resource": "clusters",
+                "name": text(&cluster, "id"),
+                "verb": "update",
+            }},
+        });
+        let what = "asking whether you may update the cluster";
+        let answer = self.api.call(http::Method::POST, REVIEWS, Some(&review), what).await?;
+        if answer["status"]["allowed"] == true {
+            return Ok(cluster);
+        }
+        let text = format!(
+            "giving cluster \"{}\" a new agent needs the right to update it",
+            self.args.name
+        );
+        Err(CliError::new(Failure::Forbidden, text).hint("ask its owner or an administrator"))
+    }
+
+    /// An entry whose import goes on, with `--as-new` as that of a clone.
+    async fn resumed(&self, cluster: Value) -> Result<Value, CliError> {
+        let mut annotations = cluster["annotations"].as_object().cloned().unwrap_or_default();
+        if !self.args.as_new || annotations.get(AS_NEW).is_some_and(|value| value == "true") {
+            return Ok(cluster);
+        }
+        annotations.insert(AS_NEW.to_owned(), "true".into());
+        let what = format!("changing cluster \"{}\"", self.args.name);
+        let body = json!({"annotations": annotations});
+        self.api.update("clusters", text(&cluster, "id"), &body, &what).await
     }
 
     async fn apply_manifest(

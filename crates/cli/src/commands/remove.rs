@@ -1,7 +1,10 @@
 //! `drover cluster rm` and `drover cluster detach`.
 
+mod unresponsive;
+
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -10,6 +13,7 @@ use crate::args::{DetachArgs, RemoveArgs, ServerArgs};
 use crate::checklist::Checklist;
 use crate::error::{CliError, Failure};
 use crate::prompt;
+use unresponsive::{Choice, Silence, decide};
 
 /// Annotation that has the server not wait for what cannot be reached.
 const FORCE: &str = api_management::keys::FORCE_REMOVE;
@@ -22,29 +26,31 @@ const DETACH: &str = api_management::keys::DETACH;
 pub async fn remove(args: RemoveArgs) -> Result<(), CliError> {
     let leaving = Leaving::find(&args.server, &args.cluster, "removing").await?;
     let question = format!("Remove cluster {} and what was put into it?", leaving.shown());
-    if !args.yes && !prompt::confirm(&question, "--yes")? {
-        return Err(CliError::new(Failure::Other, "nothing was removed"));
-    }
-    leaving.mark(args.force.then_some(FORCE)).await?;
-    let hint = if args.force {
-        "the removal goes on in the server; look at \"drover cluster get\""
-    } else {
-        "if the cluster cannot be reached, add --force"
+    let choice = leaving.choose((args.force, args.wait), args.yes, "rm", &question)?;
+    let marks: &[&str] = match choice {
+        Choice::Wait => &[],
+        Choice::Force => &[FORCE],
+        Choice::Detach => &[FORCE, DETACH],
     };
-    leaving.follow(args.timeout, hint).await
+    leaving.mark(marks).await?;
+    leaving.follow(args.timeout).await
 }
 
 pub async fn detach(args: DetachArgs) -> Result<(), CliError> {
     let leaving = Leaving::find(&args.server, &args.cluster, "detaching").await?;
-    leaving.must_be_reachable()?;
+    if leaving.id() == api_management::ids::LOCAL_CLUSTER {
+        let message = "cluster \"local\" is the management API itself and cannot be detached";
+        return Err(CliError::new(Failure::Forbidden, message));
+    }
     let question =
         format!("Stop managing cluster {}? What runs in it stays as it is.", leaving.shown());
-    if !args.yes && !prompt::confirm(&question, "--yes")? {
-        return Err(CliError::new(Failure::Other, "nothing was detached"));
-    }
-    leaving.mark(Some(DETACH)).await?;
-    let hint = "if the cluster can no longer be reached: drover cluster rm --force";
-    leaving.follow(args.timeout, hint).await?;
+    let choice = leaving.choose((args.force, args.wait), args.yes, "detach", &question)?;
+    let marks: &[&str] = match choice {
+        Choice::Wait => &[DETACH],
+        Choice::Force | Choice::Detach => &[FORCE, DETACH],
+    };
+    leaving.mark(marks).await?;
+    leaving.follow(args.timeout).await?;
     tell!("kubeconfigs that were made here for it no longer work; use one of its own");
     Ok(())
 }
@@ -75,33 +81,39 @@ impl Leaving {
         format!("{} ({})", text(&self.cluster, "name"), self.id())
     }
 
-    /// What runs downstream can only be told to leave by its agent.
-    fn must_be_reachable(&self) -> Result<(), CliError> {
-        let holds = |kind: &str| {
-            let conditions = self.cluster["conditions"].as_array().into_iter().flatten();
-            let mut found = conditions.filter(|c| text(c, "type") == kind);
-            found.any(|condition| text(condition, "status") == "True")
+    /// How to go: asked about before anything is changed, and in other words of a cluster that does not
+    /// respond.
+    fn choose(
+        &self,
+        flags: (bool, bool),
+        yes: bool,
+        command: &str,
+        question: &str,
+    ) -> Result<Choice, CliError> {
+        let silence = Silence::of(&self.cluster);
+        if let Some(silence) = &silence {
+            tell!("{}", silence.words(&self.shown(), Timestamp::now()));
+        }
+        let has_decided = flags.0 || flags.1;
+        let choice = match silence {
+            Some(_) => decide(flags, yes, command, text(&self.cluster, "name"))?,
+            None if flags.0 => Choice::Force,
+            None => Choice::Wait,
         };
-        if self.id() == api_management::ids::LOCAL_CLUSTER {
-            let message = "cluster \"local\" is the management API itself and cannot be detached";
-            return Err(CliError::new(Failure::Forbidden, message));
+        // Who was just asked what to do is not asked again whether to do it.
+        let is_asked = has_decided || silence.is_none();
+        if is_asked && !yes && !prompt::confirm(question, "--yes")? {
+            return Err(CliError::new(Failure::Other, "nothing was changed"));
         }
-        let joined = holds(api_management::cluster::PENDING);
-        if joined && !holds(api_management::cluster::CONNECTED) {
-            let message = format!("cluster {} cannot be reached now", self.shown());
-            let hint = "start its agent and try again; \"drover cluster rm --force\" forgets the \
-                        cluster and says what is left in it";
-            return Err(CliError::new(Failure::Unreachable, message).hint(hint));
-        }
-        Ok(())
+        Ok(choice)
     }
 
-    /// Sets one of the marks, or none. Annotations are sent whole: what is left out is removed.
-    async fn mark(&self, wanted: Option<&str>) -> Result<(), CliError> {
+    /// Sets these marks alone. Annotations are sent whole: what is left out is removed.
+    async fn mark(&self, marks: &[&str]) -> Result<(), CliError> {
         let before = self.cluster["annotations"].as_object().cloned().unwrap_or_default();
         let mut annotations = before.clone();
         annotations.retain(|key, _| ![FORCE, DETACH].contains(&key.as_str()));
-        annotations.extend(wanted.map(|mark| (mark.to_owned(), "true".into())));
+        annotations.extend(marks.iter().map(|mark| ((*mark).to_owned(), "true".into())));
         if annotations == before {
             return Ok(());
         }
@@ -113,12 +125,12 @@ impl Leaving {
     }
 
     /// Deletes the cluster, watches it go and prints the report.
-    async fn follow(&self, timeout: Duration, hint: &str) -> Result<(), CliError> {
+    async fn follow(&self, timeout: Duration) -> Result<(), CliError> {
         let what = format!("{} cluster \"{}\"", self.verb, text(&self.cluster, "name"));
         self.api.delete("clusters", self.id(), &what).await?;
         let mut list = Checklist::on_stderr();
         list.begin(&what);
-        match self.wait_until_gone(timeout, hint, &mut list).await {
+        match self.wait_until_gone(timeout, &mut list).await {
             Ok(()) => {
                 list.done("");
                 report(&self.api, self.id()).await;
@@ -134,7 +146,6 @@ impl Leaving {
     async fn wait_until_gone(
         &self,
         timeout: Duration,
-        hint: &str,
         list: &mut Checklist<std::io::Stderr>,
     ) -> Result<(), CliError> {
         let deadline = Instant::now() + timeout;
@@ -154,6 +165,8 @@ impl Leaving {
             if Instant::now() >= deadline {
                 let seconds = timeout.as_secs();
                 let text = format!("cluster {} is still there after {seconds} s", self.shown());
+                let hint = "the removal goes on in the server, which ends it with or without the cluster; \
+                            \"drover cluster get\" shows how far it is";
                 return Err(CliError::new(Failure::Timeout, text).hint(hint));
             }
             sleep(POLL_EVERY).await;

@@ -1,8 +1,9 @@
 //! Keeps true: the cluster's conditions say whether its agent is connected and its API is well.
 //!
 //! Owns Connected, AgentDeployed, Waiting and Ready, and the status fields version, provider,
-//! apiEndpoint, caCert and componentStatuses. Watches clusters and the news of connections; asks the
-//! API every [`PROBE_INTERVAL`] while it is connected. Not connected costs nothing.
+//! apiEndpoint, caCert, componentStatuses and kubeSystemUid, which a registration writes first. Watches
+//! clusters and the news of connections; asks the API every [`PROBE_INTERVAL`] while it is connected. Not
+//! connected costs nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
+use super::uid;
 use crate::connections::{Connections, Obstacle};
 
 const CONNECTED: OwnedCondition = OwnedCondition::of("Cluster", "Connected");
@@ -124,6 +126,8 @@ pub(crate) struct Observed {
     pub seen_before: bool,
     /// What the API says of itself; none when it cannot be asked.
     pub api: Option<Result<(), String>>,
+    /// The cluster that answers is another entry's.
+    pub is_anothers: bool,
     /// Why it cannot be asked, if somebody said so.
     pub obstacle: Option<Obstacle>,
 }
@@ -153,6 +157,10 @@ pub(crate) fn desired(observed: &Observed) -> StatusPatch {
         .condition(CONNECTED, ConditionState::yes())
         .condition(AGENT_DEPLOYED, ConditionState::yes());
     match api {
+        Ok(()) if observed.is_anothers => {
+            let ready = ConditionState::no(uid::ALREADY_MANAGED, uid::MESSAGE);
+            patch.condition(READY, ready).condition(API_SEEN, ConditionState::yes())
+        }
         Ok(()) => {
             patch.condition(READY, ConditionState::yes()).condition(API_SEEN, ConditionState::yes())
         }
@@ -186,12 +194,19 @@ impl Health {
             return Ok(Outcome::RequeueAfter(wait));
         }
         let well = matches!(api, Some(Ok(())));
+        let facts = client.filter(|_| well && self.facts_due(&cluster));
+        let uid = match &facts {
+            Some(client) => uid::read(client).await.unwrap_or_default(),
+            None => String::new(),
+        };
+        let is_anothers = uid::is_managed_by_another(&self.clusters, &cluster, &uid);
         let observed = Observed {
             local: cluster.is_local(),
             enrolled: cluster.status.agent_identity.is_some(),
             seen_before: condition::is_true(&cluster.status.conditions, WAITING)
                 || self.answered.lock().contains(&key.name),
             api,
+            is_anothers,
             obstacle: self.connections.obstacle(&key.name),
         };
         let mut patch = desired(&observed);
@@ -200,7 +215,9 @@ impl Health {
                 .field("apiEndpoint", format!("https://{}", endpoint.address))
                 .field("caCert", STANDARD.encode(endpoint.ca_cert));
         }
-        let facts = client.filter(|_| well && self.facts_due(&cluster));
+        if !uid.is_empty() && !is_anothers {
+            patch = patch.field("kubeSystemUid", uid);
+        }
         if let Some(client) = facts {
             patch = self.with_facts(patch, &client, &key.name).await;
         }

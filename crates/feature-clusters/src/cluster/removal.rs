@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_management::cluster::REMOVAL_WAIT_MAX;
 use api_management::{
     Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, Node, Project, Token, condition,
     keys,
@@ -42,6 +43,7 @@ use kube::runtime::events::{Recorder, Reporter};
 use kube::{Api, Client, Resource, ResourceExt};
 use parking_lot::Mutex;
 
+use super::uid;
 use downstream::Step;
 use report::{Left, Report};
 
@@ -52,8 +54,6 @@ const REMOVED: OwnedCondition = OwnedCondition::of("Cluster", "Removed");
 /// what we asked for. In the object, so that it survives a restart.
 const DOWNSTREAM_GOING: &str = "DownstreamGoing";
 
-/// From the deletion on; then removal ends with what was possible.
-pub const REMOVAL_TIME_MAX: Duration = Duration::from_secs(300);
 /// Where events about objects without a namespace are.
 const EVENTS_NS: &str = "default";
 /// Time between two looks while something is going.
@@ -136,11 +136,26 @@ pub(crate) fn patience(forced: bool, deleted_at: Timestamp, now: Timestamp) -> P
     let waited = now.duration_since(deleted_at);
     if forced {
         Patience::Forced
-    } else if waited.as_secs() >= REMOVAL_TIME_MAX.as_secs().cast_signed() {
+    } else if waited.as_secs() >= REMOVAL_WAIT_MAX.as_secs().cast_signed() {
         Patience::PastDeadline
     } else {
         Patience::Wait
     }
+}
+
+/// What a removal waits for, until when, and how to end the wait. Pure.
+pub(crate) fn unreachable_message(cluster: &Cluster, why: &str) -> String {
+    let name = cluster.display_name();
+    let command = if cluster.is_detached() { "detach" } else { "rm" };
+    let deleted_at = cluster.metadata.deletion_timestamp.as_ref().map(|at| at.0);
+    let end = deleted_at.and_then(|at| at.checked_add(REMOVAL_WAIT_MAX).ok());
+    let until = end.map(|end| format!(" until {}", end.strftime("%H:%M:%S UTC")));
+    format!(
+        "cluster \"{name}\" does not respond: {why}; Drover waits for it{} and then ends without it; to \
+         end now: drover cluster {command} {name} --force (annotation {}=true)",
+        until.unwrap_or_default(),
+        keys::FORCE_REMOVE
+    )
 }
 
 impl Removal {
@@ -178,6 +193,10 @@ impl Removal {
             return Ok(None);
         }
         let client = self.connections.client(&key.name);
+        if self.is_anothers(cluster, client.as_ref()).await {
+            self.with_report(&key, |report| report.downstream_clean = true);
+            return Ok(None);
+        }
         let noted = condition::find(&cluster.status.conditions, REMOVED.condition());
         let started = self.with_report(&key, |report| report.downstream_started)
             || noted.is_some_and(|condition| condition.reason == DOWNSTREAM_GOING);
@@ -213,11 +232,7 @@ impl Removal {
                 Ok(None)
             }
             Step::Unreachable(why) if patience == Patience::Wait => {
-                let message = format!(
-                    "cannot clean up downstream: {why}; annotate the cluster with \
-                     {}=true to go on without",
-                    keys::FORCE_REMOVE
-                );
+                let message = unreachable_message(cluster, &why);
                 self.tell(&key, "DownstreamUnreachable", &message).await?;
                 Ok(Some(Outcome::RequeueAfter(Duration::from_secs(2))))
             }
@@ -226,6 +241,13 @@ impl Removal {
                 Ok(None)
             }
         }
+    }
+
+    /// Whether the cluster that answers is another entry's: what is there is not this entry's to delete.
+    async fn is_anothers(&self, cluster: &Cluster, client: Option<&Client>) -> bool {
+        let Some(client) = client else { return false };
+        let uid = uid::read(client).await.unwrap_or_default();
+        uid::is_managed_by_another(&self.clusters, cluster, &uid)
     }
 
     /// Removes the cluster's dependants here. Answers whether they are gone, or need not be waited

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// Name of the agent's cluster role and its binding.
-pub const AGENT_NAME: &str = "drover-cluster-agent";
+pub const AGENT_NAME: &str = api_management::cluster::AGENT_ROLE;
 /// Name of the Deployment, as existing tools look for it.
 pub const DEPLOYMENT: &str = "cattle-cluster-agent";
 /// Name of the agent's service account.

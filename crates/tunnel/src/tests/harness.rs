@@ -258,6 +258,7 @@ impl Agent {
             token: self.token.clone(),
             instance: self.instance.clone(),
             agent_version: "test".to_owned(),
+            cluster_uid: None,
         }
     }
 

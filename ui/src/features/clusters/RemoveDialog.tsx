@@ -1,12 +1,13 @@
-/** Removing a cluster: what goes along, what stays, and its name typed before it happens. */
+/** Removing or detaching a cluster: what goes along, what stays, and its name typed before it happens. */
 
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError, sentence } from "../../api/errors.ts";
-import { dependantsQuery, forceRemoval, removeCluster } from "../../api/queries.ts";
+import { dependantsQuery, removeCluster } from "../../api/queries.ts";
 import type { Cluster } from "../../api/types.ts";
 import { count } from "../../lib/quantity.ts";
 import { Button } from "../../ui/Button.tsx";
+import { Code } from "../../ui/Code.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Notice } from "../../ui/Notice.tsx";
@@ -14,7 +15,16 @@ import { Shape } from "../../ui/StateMark.tsx";
 import { Tag } from "../../ui/Tags.tsx";
 import { tell } from "../../ui/Toasts.tsx";
 import { isTrue } from "./conditions.ts";
-import { isProduction, lastHeard } from "./model.ts";
+import {
+  DELETE_LEFTOVERS,
+  type Farewell,
+  farewells,
+  isProduction,
+  isSilent,
+  LEFTOVERS,
+  lastHeard,
+  silence,
+} from "./model.ts";
 import styles from "./RemoveDialog.module.css";
 
 interface RemoveDialogProps {
@@ -26,17 +36,29 @@ interface RemoveDialogProps {
 
 export function RemoveDialog({ cluster, onClose, onRemoved }: RemoveDialogProps) {
   const [typed, setTyped] = useState("");
+  const ways = farewells(cluster);
+  const silent = isSilent(cluster);
+  // Of a cluster that does not respond nobody but the user says what to do, unless one way is left.
+  const usual = silent && ways.length > 1 ? undefined : ways[0];
+  const [chosen, setChosen] = useState<Farewell["way"]>();
+  const farewell = ways.find(({ way }) => way === chosen) ?? usual;
   // Already on its way out: then it is about not waiting for the cluster any more.
   const forced = cluster.state === "removing";
   const remove = useMutation({
-    mutationFn: () => (forced ? forceRemoval(cluster) : removeCluster(cluster.id)),
-    onSuccess: () => {
-      tell("rem", forced ? `${cluster.name} goes without its cluster` : `Removing ${cluster.name}`);
+    mutationFn: (how: Farewell) => removeCluster(cluster, how),
+    onSuccess: (_, { force, detach }) => {
+      const doing = detach ? "Detaching" : "Removing";
+      tell("rem", `${doing} ${cluster.name}${force ? " without waiting for it" : ""}`);
       onClose();
       onRemoved?.();
     },
   });
   const matches = typed === cluster.name;
+  const blocked = farewell
+    ? matches
+      ? undefined
+      : `Type ${cluster.name} first.`
+    : "Choose what to do first.";
   const title = forced ? `Go on without ${cluster.name}?` : `Remove ${cluster.name}?`;
   return (
     <Dialog
@@ -53,22 +75,19 @@ export function RemoveDialog({ cluster, onClose, onRemoved }: RemoveDialogProps)
           <Button data-autofocus onClick={onClose}>
             Keep
           </Button>
-          <Button
-            kind="danger"
-            type="submit"
-            form="remove-form"
-            disabledBecause={matches ? undefined : `Type ${cluster.name} first.`}
-          >
-            {remove.isPending ? "Removing…" : "Remove"}
+          <Button kind="danger" type="submit" form="remove-form" disabledBecause={blocked}>
+            {remove.isPending ? "Under way…" : (farewell?.word ?? "Remove")}
           </Button>
         </>
       }
     >
+      {silent && <Silence cluster={cluster} />}
       <p className="second">
         The cluster itself keeps running. From Drover these go, and cannot be brought back without a
         backup:
       </p>
       <Dependants cluster={cluster} />
+      {ways.length > 1 && <Ways ways={ways} chosen={farewell?.way} onChoose={setChosen} />}
       {remove.isError && (
         <Notice tone="err" title="It was not removed.">
           {remove.error instanceof ApiError && remove.error.isForbidden
@@ -81,7 +100,7 @@ export function RemoveDialog({ cluster, onClose, onRemoved }: RemoveDialogProps)
         className={styles.form}
         onSubmit={(event) => {
           event.preventDefault();
-          if (matches) remove.mutate();
+          if (farewell && matches) remove.mutate(farewell);
         }}
       >
         <Field
@@ -93,6 +112,51 @@ export function RemoveDialog({ cluster, onClose, onRemoved }: RemoveDialogProps)
         />
       </form>
     </Dialog>
+  );
+}
+
+/** What is said first of a cluster that does not respond: why, and what stays in it. */
+function Silence({ cluster }: { cluster: Cluster }) {
+  return (
+    <div className={styles.silence}>
+      <Notice tone="off" title={`${cluster.name} does not respond ${silence(cluster)}.`}>
+        What Drover put into it cannot be deleted there now. Without the cluster these stay in it:
+        <ul className={styles.list}>
+          {LEFTOVERS.map((leftover) => (
+            <li key={leftover}>{leftover}</li>
+          ))}
+        </ul>
+        To delete them later, in the cluster:
+        <Code text={DELETE_LEFTOVERS} what="the command that deletes them" />
+      </Notice>
+    </div>
+  );
+}
+
+interface WaysProps {
+  ways: readonly Farewell[];
+  chosen: Farewell["way"] | undefined;
+  onChoose(way: Farewell["way"]): void;
+}
+
+function Ways({ ways, chosen, onChoose }: WaysProps) {
+  return (
+    <fieldset className={styles.ways}>
+      <legend>What to do</legend>
+      {ways.map(({ way, word, meaning }) => (
+        <label key={way} className={styles.way}>
+          <input
+            type="radio"
+            name="farewell"
+            checked={way === chosen}
+            onChange={() => onChoose(way)}
+          />
+          <span>
+            <b>{word}</b>: {meaning}
+          </span>
+        </label>
+      ))}
+    </fieldset>
   );
 }
 
@@ -137,8 +201,7 @@ function agentWords(cluster: Cluster): React.ReactNode {
   }
   return (
     <>
-      <b>The agent and its rights</b> in the cluster cannot be reached. Drover waits up to 5 minutes
-      for the agent; then they stay behind in namespace cattle-system
+      <b>The agent and its rights</b> only if the cluster responds in time: see above
     </>
   );
 }

@@ -33,6 +33,11 @@ const OBSTACLES: Entry["reasons"] = {
     meaning: "An agent called in and was not let in.",
     next: "Do what the server says of it; if in doubt, make a new import command and run that.",
   },
+  AlreadyManaged: {
+    tone: "err",
+    meaning: "Another entry of Drover manages this cluster already, and goes on doing so.",
+    next: "Remove this entry. To give the other one a new agent: drover cluster import NAME --adopt. For a clone: drover cluster import NAME --as-new.",
+  },
   AgentHasNoCredential: {
     tone: "err",
     meaning: "The agent is connected, but has no access to its own cluster's API.",
@@ -172,8 +177,8 @@ const TABLE: Record<string, Entry> = {
       DownstreamUnreachable: {
         tone: "off",
         meaning:
-          "The cluster cannot be reached, so the agent and its rights cannot be deleted in it.",
-        next: "Bring the agent back, or go on without it: then these stay behind in the cluster.",
+          "The cluster does not respond, so the agent and its rights cannot be deleted in it now.",
+        next: "Bring the agent back, or go on without it: then these stay in the cluster.",
       },
     },
   },

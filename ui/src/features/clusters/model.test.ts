@@ -3,12 +3,15 @@ import type { Cluster } from "../../api/types.ts";
 import { explainAll } from "./conditions.ts";
 import { but, cluster, condition, lost, NOW, waiting } from "./examples.ts";
 import {
+  farewells,
   isPast,
   isProduction,
+  isSilent,
   lastHeard,
   matches,
   problems,
   reasonOf,
+  silence,
   sorted,
   stateWord,
   tally,
@@ -65,6 +68,34 @@ test("a removal that waits for an unreachable cluster offers to go on without it
   expect(reasonOf(stuck, NOW)?.next).toBe("force-removal");
   const going = but(cluster({ state: "removing" }), condition("Removed", "Unknown", "Cleanup"));
   expect(reasonOf(going, NOW)?.next).toBeUndefined();
+});
+
+test("a cluster that does not respond is waited for, forced or detached, and nothing is chosen", () => {
+  const words = (one: Cluster) => farewells(one).map(({ word }) => word);
+  expect(words(cluster())).toEqual(["Remove", "Detach"]);
+  expect(isSilent(cluster())).toBe(false);
+  expect(words(lost())).toEqual(["Wait", "Force", "Detach"]);
+  expect(isSilent(lost())).toBe(true);
+  expect(silence(lost())).toMatch(/^since \d\d:39:00: cluster agent is not connected$/);
+  const forces = farewells(lost()).map(({ force, detach }) => [force, detach]);
+  expect(forces).toEqual([
+    [false, false],
+    [true, false],
+    [true, true],
+  ]);
+  // Nothing was put into a cluster that no agent joined.
+  expect(words(waiting())).toEqual(["Remove", "Detach"]);
+  expect(words({ ...lost(), state: "removing" })).toEqual(["Force"]);
+});
+
+test("an entry of a cluster that another entry manages looks broken and says what helps", () => {
+  const taken = but(
+    waiting(),
+    condition("Connected", "Unknown", "AlreadyManaged", "another entry manages this cluster"),
+  );
+  expect(toneOf(taken)).toBe("err");
+  const told = explainAll(taken).find(({ type }) => type === "Connected");
+  expect(told?.next).toContain("--adopt");
 });
 
 test("states look as they are meant, and failures of any state look broken", () => {

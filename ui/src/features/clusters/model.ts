@@ -120,6 +120,78 @@ export function lastHeard(cluster: Cluster): "live" | Date | undefined {
   return point(connected?.lastTransitionTime);
 }
 
+/** A way to let a cluster go, in the words of `drover cluster rm` and `detach`. */
+export interface Farewell {
+  way: "remove" | "wait" | "force" | "detach";
+  /** The word of the button. */
+  word: string;
+  meaning: string;
+  force: boolean;
+  detach: boolean;
+}
+
+/** How the cluster can go. The first is the usual one where there is one: see `isSilent`. */
+export function farewells(cluster: Cluster): Farewell[] {
+  if (cluster.state === "removing") return [FORCE];
+  return isSilent(cluster) ? [WAIT, FORCE, DETACH_NOW] : [REMOVE, DETACH];
+}
+
+/** Whether it joined and does not respond now: then somebody has to say what to do about it. */
+export function isSilent(cluster: Cluster): boolean {
+  return lastHeard(cluster) instanceof Date;
+}
+
+const REMOVE: Farewell = {
+  way: "remove",
+  word: "Remove",
+  meaning: "Delete what Drover put into the cluster. What users made in it stays.",
+  force: false,
+  detach: false,
+};
+const WAIT: Farewell = {
+  way: "wait",
+  word: "Wait",
+  meaning: "Wait up to 5 minutes for the cluster; after that Drover ends as with Force.",
+  force: false,
+  detach: false,
+};
+const FORCE: Farewell = {
+  way: "force",
+  word: "Force",
+  meaning: "End now; the report says what stays in the cluster.",
+  force: true,
+  detach: false,
+};
+const DETACH: Farewell = {
+  way: "detach",
+  word: "Detach",
+  meaning: "As Remove, and a cluster that Drover made keeps its machines.",
+  force: false,
+  detach: true,
+};
+const DETACH_NOW: Farewell = {
+  ...DETACH,
+  meaning: "As Force, and a cluster that Drover made keeps its machines.",
+  force: true,
+};
+
+/** What stays in a cluster from which nothing can be deleted, as the report lists it. */
+export const LEFTOVERS = [
+  "Namespace cattle-system, with the agent, its key and its credentials",
+  "ClusterRole drover-cluster-agent",
+  "ClusterRoleBinding drover-cluster-agent",
+  "The roles and bindings of users, with the label drover.io/owned",
+] as const;
+/** Deletes them later, in the cluster. */
+export const DELETE_LEFTOVERS = "kubectl delete namespace cattle-system";
+
+/** Since when a cluster does not respond, and why. */
+export function silence(cluster: Cluster): string {
+  const since = lastHeard(cluster);
+  const why = conditionOf(cluster, "Connected")?.message || "its agent is not connected";
+  return since instanceof Date ? `since ${clock(since)}: ${why}` : why;
+}
+
 export interface Usage {
   /** What pods request. */
   taken: number | undefined;

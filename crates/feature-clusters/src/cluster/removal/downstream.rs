@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use api_management::cluster::LEFTOVERS;
 use api_management::keys;
 use controller::error::is_code;
 use controller::scope::impersonate;
@@ -33,11 +34,7 @@ pub enum Step {
 
 /// What a cluster has of ours at least, when nothing could be removed.
 pub fn everything(why: &str) -> Vec<Left> {
-    vec![
-        Left::new("downstream", "Namespace", "", keys::SYSTEM_NS, why),
-        Left::new("downstream", "ClusterRole", "", AGENT_NAME, why),
-        Left::new("downstream", "ClusterRoleBinding", "", AGENT_NAME, why),
-    ]
+    LEFTOVERS.map(|(kind, name)| Left::new("downstream", kind, "", name, why)).to_vec()
 }
 
 /// Takes the projects off the namespaces, deletes what carries our label, then our namespace, which owns the agent and
