@@ -8,8 +8,10 @@ mod credential;
 mod import;
 mod inspect;
 pub(crate) mod kubectl;
+mod listing;
 mod login;
 pub(crate) mod namespace;
+mod password;
 pub(crate) mod place;
 pub(crate) mod project;
 mod ps;
@@ -18,7 +20,9 @@ pub(crate) mod role;
 mod settings;
 pub(crate) mod token;
 pub(crate) mod user;
+mod version;
 pub(crate) mod wait;
+mod whoami;
 
 use std::process::ExitCode;
 
@@ -36,6 +40,8 @@ pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {
         CliArgs::Logout(server) => login::logout(server.name()).await?,
         CliArgs::Context(command) => context::run(command).await?,
         CliArgs::Cluster(command) => return cluster_command(command).await,
+        CliArgs::Whoami(args) => whoami::run(args).await?,
+        CliArgs::Version(args) => version::run(args).await?,
         CliArgs::Kubectl(args) => return kubectl::run(args).await,
         CliArgs::Ps(args) => ps::run(args).await?,
         CliArgs::Project(command) => project::run(command).await?,

@@ -13,7 +13,7 @@ use clap_complete::env::{Bash, CompleteEnv, EnvCompleter, Fish, Zsh};
 use serde_json::Value;
 
 use crate::api::{self, Api, Named, text};
-use crate::args::Shell;
+use crate::args::{Format, Shell};
 use crate::commands::{kubectl, namespace, place};
 use crate::config;
 use crate::error::{CliError, Failure};
@@ -53,6 +53,19 @@ pub fn logins() -> ArgValueCompleter {
         let config = config::path().and_then(|path| config::load(&path)).unwrap_or_default();
         let logins = config.contexts.into_iter().map(|(name, context)| (name, context.server));
         candidates(typed, logins)
+    })
+}
+
+/// Formats of data on stdout.
+pub fn formats() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| {
+        let pair = |(name, help): (&str, &str)| (name.to_owned(), help.to_owned());
+        let typed = typed.to_string_lossy();
+        let offers = Format::OFFERED.map(pair).into_iter();
+        let going_on = offers.filter(|(name, _)| name.starts_with(&*typed));
+        going_on
+            .map(|(name, help)| CompletionCandidate::new(name).help(Some(help.into())))
+            .collect()
     })
 }
 

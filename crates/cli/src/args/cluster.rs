@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::{ClusterArg, OutputArgs, ServerArgs, WaitArgs, duration, key_value};
+use super::{ClusterArg, ListArgs, OutputArgs, ServerArgs, WaitArgs, duration, key_value};
 use crate::completion;
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum ClusterCommand {
     /// List clusters
     #[command(visible_alias = "list")]
-    Ls(OutputArgs),
+    Ls(ListArgs),
     /// Show one cluster
     Get {
         /// Name or id

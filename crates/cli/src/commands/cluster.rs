@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::api::{self, Api, id, text};
-use crate::args::{CreateClusterArgs, Format, KubeconfigArgs, OutputArgs};
-use crate::commands::{credential, kubectl, wait};
+use crate::args::{CreateClusterArgs, Format, KubeconfigArgs, ListArgs, OutputArgs};
+use crate::commands::{credential, kubectl, listing, wait};
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column, age};
+use crate::output::{self, Column, Columns, age};
 
 /// The server makes a registration token within this time.
 const COMMAND_WITHIN: Duration = Duration::from_secs(30);
@@ -100,11 +100,28 @@ fn conditions(cluster: &Value) -> String {
     if failing.is_empty() { "all hold".to_owned() } else { failing.join("\n") }
 }
 
-pub async fn list(args: OutputArgs) -> Result<(), CliError> {
-    let api = Api::open(args.server.name())?;
-    let mut clusters = api.list("clusters", &[]).await?;
-    clusters.sort_by(|a, b| text(a, "name").cmp(text(b, "name")));
-    output::list(args.output, COLUMNS, &clusters)
+const LISTED: Columns = Columns {
+    always: COLUMNS,
+    wide: &[
+        Column { heading: "CPU", cell: |cluster, _| share(cluster, "cpu") },
+        Column { heading: "MEMORY", cell: |cluster, _| share(cluster, "memory") },
+        Column { heading: "PODS", cell: |cluster, _| share(cluster, "pods") },
+        Column { heading: "LABELS", cell: |cluster, _| labels(cluster) },
+        Column {
+            heading: "MESSAGE",
+            cell: |cluster, _| text(cluster, "transitioningMessage").to_owned(),
+        },
+    ],
+};
+
+pub async fn list(args: ListArgs) -> Result<(), CliError> {
+    let api = Api::open(args.output.server.name())?;
+    let read = async || {
+        let mut clusters = api.list("clusters", &[]).await?;
+        clusters.sort_by(|a, b| text(a, "name").cmp(text(b, "name")));
+        Ok(clusters)
+    };
+    listing::show(&args, LISTED, read).await
 }
 
 pub async fn get(name: &str, args: OutputArgs) -> Result<(), CliError> {

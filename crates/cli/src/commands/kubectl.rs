@@ -15,9 +15,9 @@ use tempfile::NamedTempFile;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::api::{Api, text};
+use crate::api::{self, Api, text};
 use crate::args::KubectlArgs;
-use crate::commands::{place, wait};
+use crate::commands::place;
 use crate::error::{CliError, Failure};
 
 /// Names the program to run in place of `kubectl`.
@@ -78,12 +78,12 @@ async fn kubeconfig_file(
     let mut file = tempfile::Builder::new().prefix("drover-").suffix(".kubeconfig").tempfile()?;
     file.write_all(config.to_string().as_bytes())?;
     file.flush()?;
-    Ok((file, wait::name_of(&cluster).to_owned()))
+    Ok((file, api::name(&cluster).to_owned()))
 }
 
 /// JSON, which every reader of YAML takes. `user`: what proves who one is.
 pub fn kubeconfig(url: &str, ca_cert: &str, cluster: &Value, user: &Value) -> Value {
-    let name = wait::name_of(cluster);
+    let name = api::name(cluster);
     let mut server = json!({"server": format!("{url}/k8s/clusters/{}", text(cluster, "id"))});
     if !ca_cert.is_empty() {
         let data = BASE64_STANDARD.encode(ca_cert);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::api::{Api, encode, id, text};
-use crate::args::{Format, PsArgs};
+use crate::args::PsArgs;
 use crate::commands::{namespace, place};
 use crate::error::{CliError, Failure};
 use crate::output::{self, Column, age};
@@ -60,7 +60,7 @@ pub async fn run(args: PsArgs) -> Result<(), CliError> {
             }
         }
     }
-    if failures.len() < asked || args.output.output != Format::Table {
+    if failures.len() < asked || !args.output.output.is_table() {
         output::list(args.output.output, COLUMNS, &rows)?;
     }
     match failures.iter().find(|f| **f == Failure::Unreachable).or(failures.first()) {
