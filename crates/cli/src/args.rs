@@ -44,6 +44,12 @@ pub enum CliArgs {
     Cluster(ClusterCommand),
     /// Run kubectl against a cluster, with your login
     Kubectl(KubectlArgs),
+    /// Show the logs of a pod or workload in a cluster: kubectl logs
+    Logs(KubectlArgs),
+    /// Run a command in a pod of a cluster: kubectl exec
+    Exec(KubectlArgs),
+    /// Show the events of a cluster: kubectl events
+    Events(KubectlArgs),
     /// Show what runs in your clusters
     Ps(PsArgs),
     /// Work with projects

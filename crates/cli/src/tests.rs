@@ -68,6 +68,18 @@ fn kubectl_is_given_its_arguments_untouched() {
 }
 
 #[test]
+fn commands_of_kubectl_are_given_what_follows_our_own_flags() {
+    for word in ["logs", "exec", "events"] {
+        let args = parse(&format!("drover {word} --cluster c web -n a --cluster x -- sh")).unwrap();
+        let (CliArgs::Logs(args) | CliArgs::Exec(args) | CliArgs::Events(args)) = args else {
+            panic!("{args:?}");
+        };
+        assert_eq!(args.cluster.name(), Some("c"));
+        assert_eq!(args.args, ["web", "-n", "a", "--cluster", "x", "--", "sh"], "{word}");
+    }
+}
+
+#[test]
 fn labels_and_times_are_read() {
     let line = "drover cluster import x --kubeconfig f -l a=b --label c=d=e --timeout 2m";
     let CliArgs::Cluster(ClusterCommand::Import(args)) = parse(line).unwrap() else {

@@ -1,4 +1,4 @@
-//! `drover kubectl`, `drover cluster shell`: programs that are given a kubeconfig for a cluster.
+//! `drover kubectl`, `logs`, `exec`, `events`, `cluster shell`: programs that are given a kubeconfig for a cluster.
 //!
 //! The kubeconfig carries the login's own token, lives in a file that only its owner can read, and
 //! is gone when the program ends.
@@ -25,9 +25,14 @@ const PROGRAM_VARIABLE: &str = "DROVER_KUBECTL";
 /// What shells report for a program that a signal ended: this and the signal's number.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
-pub async fn run(args: KubectlArgs) -> Result<ExitCode, CliError> {
+/// Commands of ours that run kubectl: itself, then those that are also commands of it.
+pub const COMMANDS: [&str; 4] = ["kubectl", "logs", "exec", "events"];
+
+/// `command`: of kubectl, before the arguments.
+pub async fn run(command: Option<&str>, args: KubectlArgs) -> Result<ExitCode, CliError> {
     let (file, _) = kubeconfig_file(args.cluster.name(), args.server.name()).await?;
-    run_program(&program(), &args.args, &file).await.map_err(|error| {
+    let given: Vec<OsString> = command.map(OsString::from).into_iter().chain(args.args).collect();
+    run_program(&program(), &given, &file).await.map_err(|error| {
         error.hint(format!("install kubectl, or name it in the variable {PROGRAM_VARIABLE}"))
     })
 }

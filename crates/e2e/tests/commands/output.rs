@@ -1,4 +1,4 @@
-//! Formats, colours and watches of lists.
+//! Formats, colours and watches of lists; commands that are kubectl's.
 
 use testbed::Process;
 
@@ -67,4 +67,21 @@ fn a_watched_list_prints_what_is_new_and_says_what_is_deleted() {
     assert_eq!(seen("Default").unwrap(), 1, "what stays is printed once");
     assert_eq!(seen("CLUSTER").unwrap(), 1, "headings are printed once");
     watching.kill();
+}
+
+#[test]
+fn logs_exec_and_events_are_kubectls_in_the_cluster_that_is_named() {
+    let world = world();
+    let cli = &world.admin;
+    let events = cli.run(&["events", "--cluster", "north", "-A"]).unwrap();
+    assert!(events.success, "{events:?}");
+    let missing = cli.run(&["logs", "--cluster", "north", "no-such-pod"]).unwrap();
+    assert_eq!(missing.code, 1, "{missing:?}");
+    assert!(missing.stderr.contains("\"no-such-pod\" not found"), "{missing:?}");
+    for command in ["logs", "exec"] {
+        let mut line = cli.command(&[command, "--cluster", "north", "web", "-n", "a"]).unwrap();
+        let output = line.env("DROVER_KUBECTL", "echo").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(said.trim(), format!("{command} web -n a"));
+    }
 }
