@@ -7,6 +7,7 @@ pub(crate) mod context;
 mod credential;
 mod import;
 mod inspect;
+pub(crate) mod kubeconfig;
 pub(crate) mod kubectl;
 mod listing;
 mod login;
@@ -69,7 +70,7 @@ async fn cluster_command(command: ClusterCommand) -> Result<ExitCode, CliError> 
         ClusterCommand::Get { cluster, output } => cluster::get(&cluster, output).await?,
         ClusterCommand::Import(args) => import::import(args).await?,
         ClusterCommand::Create(args) => cluster::create(args).await?,
-        ClusterCommand::Kubeconfig(args) => cluster::kubeconfig(args).await?,
+        ClusterCommand::Kubeconfig(args) => kubeconfig::run(args).await?,
         ClusterCommand::Rm(args) => remove::remove(args).await?,
         ClusterCommand::Detach(args) => remove::detach(args).await?,
         ClusterCommand::Shell { cluster, server } => {

@@ -49,6 +49,7 @@ fn wrong_command_lines_are_usage_errors_that_name_the_argument() {
         ("drover completion tcsh", "tcsh"),
         ("drover cluster ls -o jsonpath={.name", "no '}'"),
         ("drover cluster ls -q -o name", "--output"),
+        ("drover cluster kubeconfig c --set-current", "--merge"),
         ("drover role grant cluster-member maria --cluster c", "--user maria"),
         ("drover project add-member shop maria", "--user maria"),
         ("drover user set-password u --current-password-stdin", "[USER]"),

@@ -1,4 +1,4 @@
-//! `drover cluster ls|get|create|kubeconfig`.
+//! `drover cluster ls|get|create`.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::api::{self, Api, id, text};
-use crate::args::{CreateClusterArgs, Format, KubeconfigArgs, ListArgs, OutputArgs};
-use crate::commands::{credential, kubectl, listing, wait};
+use crate::args::{CreateClusterArgs, ListArgs, OutputArgs};
+use crate::commands::{listing, wait};
 use crate::error::{CliError, Failure};
 use crate::output::{self, Column, Columns, age};
 
@@ -128,20 +128,6 @@ pub async fn get(name: &str, args: OutputArgs) -> Result<(), CliError> {
     let api = Api::open(args.server.name())?;
     let cluster = api.resolve(&api::CLUSTER, name).await?;
     output::one(args.output, ROWS, &cluster)
-}
-
-pub async fn kubeconfig(args: KubeconfigArgs) -> Result<(), CliError> {
-    let api = Api::open(args.server.name())?;
-    let cluster = api.resolve(&api::CLUSTER, &args.cluster).await?;
-    if args.exec {
-        let user = credential::plugin(api.name(), id(&cluster))?;
-        let config = kubectl::kubeconfig(api.url(), &api.login().ca_cert, &cluster, &user);
-        return output::one(Format::Yaml, &[], &config);
-    }
-    let what = format!("making a kubeconfig of cluster \"{}\"", args.cluster);
-    let input = json!({});
-    let made = api.action("clusters", id(&cluster), "generateKubeconfig", &input, &what).await?;
-    output::print(text(&made, "config"))
 }
 
 /// Others join it: what they run in it goes to stderr, its id to stdout.

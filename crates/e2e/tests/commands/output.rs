@@ -1,8 +1,13 @@
-//! Formats, colours and watches of lists; commands that are kubectl's.
+//! Formats, colours and watches of lists; kubeconfigs that are merged; commands that are kubectl's.
 
 use testbed::Process;
 
 use super::*;
+
+const OTHERS: &str = "# of somebody else\napiVersion: v1\nkind: Config\ncurrent-context: work\n\
+                      clusters:\n- name: work\n  cluster: {server: https://work.example}\nusers:\n\
+                      - name: me\n  user: {username: me}\ncontexts:\n- name: work\n  \
+                      context: {cluster: work, user: me}\n";
 
 #[test]
 fn lists_are_printed_in_the_format_that_is_asked_for() {
@@ -67,6 +72,46 @@ fn a_watched_list_prints_what_is_new_and_says_what_is_deleted() {
     assert_eq!(seen("Default").unwrap(), 1, "what stays is printed once");
     assert_eq!(seen("CLUSTER").unwrap(), 1, "headings are printed once");
     watching.kill();
+}
+
+#[test]
+fn a_kubeconfig_is_merged_into_the_users_own_with_a_backup() {
+    let world = world();
+    let cli = Cli::admin(&world.server).unwrap();
+    let folder = cli.home().join(".kube");
+    std::fs::create_dir(&folder).unwrap();
+    let file = folder.join("config");
+    std::fs::write(&file, OTHERS).unwrap();
+    let merge = |more: &[&str]| {
+        cli.run(&[&["cluster", "kubeconfig", "north", "--merge"][..], more].concat()).unwrap()
+    };
+    let merged = merge(&[]);
+    assert!(merged.success && merged.stdout.is_empty(), "{merged:?}");
+    assert!(merged.stderr.contains("added context north"), "{merged:?}");
+    assert!(merged.stderr.contains("kubectl still uses work"), "{merged:?}");
+    assert_eq!(mode(&file), 0o600);
+    let kubectl = |arguments: &[&str]| {
+        let mut command = cli.beside("kubectl").unwrap();
+        let output = command.args(arguments).env_remove("KUBECONFIG").output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    assert!(kubectl(&["--context", "north", "get", "namespaces"]).contains("cattle-system"));
+    assert_eq!(kubectl(&["config", "current-context"]), "work");
+    let work = "jsonpath={.clusters[?(@.name==\"work\")].cluster.server}";
+    assert_eq!(kubectl(&["config", "view", "-o", work]), "https://work.example");
+
+    // The same again renews it; another name, another context; as said, with a credential of the login.
+    let again = merge(&["--exec", "--set-current"]);
+    assert!(again.stderr.contains("renewed context north"), "{again:?}");
+    assert_eq!(kubectl(&["config", "current-context"]), "north");
+    assert!(kubectl(&["get", "namespaces"]).contains("cattle-system"));
+    fails(&merge(&["--context-name", "work"]), CONFLICT);
+
+    let undo = merged.stderr.lines().find_map(|line| line.split_once("to undo: ")).unwrap().1;
+    let undone = cli.beside("sh").unwrap().args(["-c", undo]).status().unwrap();
+    assert!(undone.success(), "{undo}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), OTHERS);
 }
 
 #[test]
