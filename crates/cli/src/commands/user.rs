@@ -118,11 +118,13 @@ async fn set_password(
     let body = json!({"newPassword": new, "endTokens": end_tokens});
     let what = format!("setting the password of \"{name}\"");
     let done = api.action("users", id(user), "setpassword", &body, &what).await;
-    let done = done.map_err(|error| match error.failure {
-        Failure::Forbidden if id(user) == api.login().user => {
-            error.hint("leave out the name to change your own password")
+    let done = done.map_err(|mut error| {
+        if error.failure == Failure::Forbidden && id(user) == api.login().user {
+            // No right is missing for that.
+            error.denied = None;
+            return error.hint("leave out the name to change your own password");
         }
-        _ => error,
+        error
     })?;
     tell!("{name} has a new password; logins and tokens ended: {}", password::ended(&done));
     password::tell_remaining(&done);

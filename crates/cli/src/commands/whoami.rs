@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::api::{Api, encode, id, text};
-use crate::args::OutputArgs;
+use crate::args::{Format, OutputArgs};
 use crate::error::{CliError, Failure};
 use crate::output::{self, Column};
 
@@ -56,7 +56,10 @@ fn groups_shown(me: &Value) -> String {
 
 pub async fn run(args: OutputArgs) -> Result<(), CliError> {
     let api = Api::open(args.server.name())?;
-    output::one(args.output, ROWS, &me(&api).await?)
+    let me = me(&api).await?;
+    // What has a name is the user.
+    let shown = if args.output == Format::Name { &me["user"] } else { &me };
+    output::one(args.output, ROWS, shown)
 }
 
 async fn me(api: &Api) -> Result<Value, CliError> {

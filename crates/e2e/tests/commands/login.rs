@@ -101,6 +101,7 @@ fn users_change_their_own_password_and_learn_what_ends() {
     );
     fails(&named, FORBIDDEN);
     assert!(named.stderr.contains("leave out the name"), "{named:?}");
+    assert!(!named.stderr.contains("administrator"), "{named:?}");
 
     let done = with_input(&lea, &change, &format!("{FIRST}\n{SECOND}\n"));
     assert!(done.success, "{done:?}");
@@ -133,10 +134,14 @@ fn users_are_shown_by_name_and_a_refusal_names_the_role_and_who_gives_it() {
     ] {
         assert!(refused.stderr.contains(said), "{said}: {refused:?}");
     }
+    let refused = nia.run(&["ps", "--cluster", "north"]).unwrap();
+    fails(&refused, FORBIDDEN);
+    assert!(refused.stderr.contains("role cluster-owner allows it"), "{refused:?}");
     let refused = nia.run(&["settings", "set", "ui-pl", "mine"]).unwrap();
     fails(&refused, FORBIDDEN);
     assert!(refused.stderr.contains("an administrator can do it"), "{refused:?}");
 
+    assert_eq!(nia.succeed(&["whoami", "-o", "name"]).unwrap().trim(), "nia");
     let me = nia.json(&["whoami"]).unwrap();
     assert_eq!(me["user"]["username"], "nia");
     assert_eq!(me["server"], world.server.url());
