@@ -1,6 +1,7 @@
 //! Setting: one value that concerns the whole server. Cluster-scoped; fields at the top level.
 
-use api_meta::image::ImageReference;
+mod value_type;
+
 use api_meta::status::Cause;
 use kube::api::ObjectMeta;
 use schemars::JsonSchema;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::kind::{ApiVersion, KindName, Rules, kind};
+pub use value_type::{ValueType, minutes_as_millis};
 
 pub const SERVER_URL: &str = "server-url";
 pub const SERVER_VERSION: &str = "server-version";
@@ -80,33 +82,16 @@ impl Rules for Setting {
         }
     }
 
-    fn validate(&self, _old: Option<&Self>) -> Vec<Cause> {
-        let mut causes = Vec::new();
+    /// Only a value that changes is checked: one that an earlier version took must not keep the server
+    /// from writing its default.
+    fn validate(&self, old: Option<&Self>) -> Vec<Cause> {
+        if self.value.is_empty() || old.is_some_and(|old| old.value == self.value) {
+            return Vec::new();
+        }
         let name = self.metadata.name.as_deref().unwrap_or_default();
+        let problem = ValueType::of(name).check(&self.value).err();
         let value = Value::from(self.value.as_str());
-        if name == SERVER_URL && !self.value.is_empty() && !self.value.starts_with("https://") {
-            causes.push(Cause::invalid("value", &value, "must begin with https://"));
-        }
-        if name == AGENT_IMAGE && !self.value.is_empty() {
-            let parsed = self.value.parse::<ImageReference>();
-            causes.extend(parsed.err().map(|e| Cause::invalid("value", &value, &e.to_string())));
-        }
-        if name == SYSTEM_DEFAULT_REGISTRY && !self.value.is_empty() {
-            let parsed = format!("{}/image", self.value).parse::<ImageReference>();
-            if !parsed.is_ok_and(|reference| reference.registry().is_some()) {
-                let detail = "must be a registry such as \"registry.example:5000\", with or \
-                              without a folder after it";
-                causes.push(Cause::invalid("value", &value, detail));
-            }
-        }
-        if name.ends_with("-minutes") && !self.value.is_empty() {
-            let whole = self.value.parse::<u32>().is_ok();
-            if !whole {
-                let detail = "must be a whole number of minutes, 0 or more";
-                causes.push(Cause::invalid("value", &value, detail));
-            }
-        }
-        causes
+        problem.map(|problem| Cause::invalid("value", &value, &problem)).into_iter().collect()
     }
 }
 
@@ -134,5 +119,14 @@ mod tests {
         for value in ["https://registry.example", "registry", "registry.example/", "a b.c"] {
             assert!(!is_taken(SYSTEM_DEFAULT_REGISTRY, value), "{value}");
         }
+    }
+
+    #[test]
+    fn a_value_that_stays_is_not_checked_again() {
+        let mut setting = Setting { value: "abc".to_owned(), ..Setting::default() };
+        setting.metadata.name = Some(PASSWORD_MIN_LENGTH.to_owned());
+        assert_eq!(setting.validate(None).len(), 1);
+        assert!(setting.validate(Some(&setting.clone())).is_empty());
+        assert_eq!(setting.validate(Some(&Setting::default())).len(), 1);
     }
 }

@@ -6,8 +6,10 @@ use http::{Method, StatusCode};
 use serde_json::Value;
 
 use crate::config::{self, Config, Context, Login};
+use crate::denied::{Denied, Verb};
 use crate::error::{CliError, Failure};
 use crate::http::Http;
+use crate::similar;
 use crate::tls::Trust;
 
 /// Pages of a list that are followed.
@@ -55,7 +57,7 @@ impl Api {
             Some(file) => read_authority(Path::new(&file))?,
             None => config.authority(&url).unwrap_or_default(),
         };
-        let login = Login { token, ca_cert, user: String::new() };
+        let login = Login { token, ca_cert, ..Login::default() };
         let chosen = known.cloned().unwrap_or_default();
         Self::new(&url, Context { server: url.clone(), login, ..chosen })
     }
@@ -97,10 +99,15 @@ impl Api {
         body: Option<&Value>,
         what: &str,
     ) -> Result<Value, CliError> {
+        let verb = Verb::of(&method, path);
         let answer = self.http.send(method, path, body.map(Value::to_string)).await?;
         if !answer.status.is_success() {
-            let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-            return Err(self.refusal(answer.status, &body, what));
+            let refused: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            let mut error = self.refusal(answer.status, &refused, what);
+            if error.failure == Failure::Forbidden {
+                error.denied = Some(Box::new(Denied::new(self.another(), verb, path, body)));
+            }
+            return Err(error);
         }
         if answer.body.is_empty() {
             return Ok(Value::Null);
@@ -127,12 +134,9 @@ impl Api {
             StatusCode::GATEWAY_TIMEOUT => Failure::Timeout,
             _ => Failure::Other,
         };
-        let error = CliError::new(failure, format!("{what}: {said}"));
+        let error = CliError::new(failure, format!("{what}: {}", self.with_own_name(&said)));
         match failure {
             Failure::Unauthenticated => error.hint(format!("run \"drover login {}\"", self.url())),
-            Failure::Forbidden => error.hint(
-                "\"drover context current\" shows who you are; ask for a role that allows it",
-            ),
             Failure::Invalid => error.hint("correct what is named and try again"),
             Failure::NotFound => error.hint("check the name or id"),
             Failure::Conflict => error.hint("choose another name, or change the one that is there"),
@@ -140,6 +144,15 @@ impl Api {
             Failure::Other if status.is_server_error() => error.hint("look into the server's log"),
             Failure::Unreachable => error.hint("try again; \"drover cluster ls\" shows the states"),
             _ => error,
+        }
+    }
+
+    /// The server's words with the caller's login name in place of their id.
+    fn with_own_name(&self, said: &str) -> String {
+        let Login { user, username, .. } = self.login();
+        match user.is_empty() || username.is_empty() {
+            true => said.to_owned(),
+            false => said.replace(&format!("\"{user}\""), &format!("\"{username}\"")),
         }
     }
 
@@ -250,7 +263,11 @@ impl Api {
         let mut found = self.list(kind.plural, &query).await?;
         // Types without such a filter list all.
         found.retain(|item| query.iter().all(|(field, wanted)| text(item, field) == *wanted));
-        one_of(kind.singular, name, found)
+        if !found.is_empty() {
+            return one_of(kind.singular, name, found);
+        }
+        let known = self.list(kind.plural, &kind.inside.into_iter().collect::<Vec<_>>()).await;
+        Err(none_of(kind, name, &known.unwrap_or_default()))
     }
 }
 
@@ -275,24 +292,31 @@ pub const ROLE: Named<'_> =
 
 /// Exactly one, or an error that lists the ids.
 fn one_of(singular: &str, name: &str, mut found: Vec<Value>) -> Result<Value, CliError> {
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => {
-            let text = format!("no {singular} has the name or id \"{name}\"");
-            let list = match singular {
-                "cluster" | "project" | "role" | "user" => format!("{singular} ls"),
-                _ => format!("inspect {singular}"),
-            };
-            Err(CliError::new(Failure::NotFound, text)
-                .hint(format!("\"drover {list}\" shows those you may see")))
-        }
-        _ => {
-            let ids: Vec<&str> = found.iter().filter_map(|item| item["id"].as_str()).collect();
-            let text = format!("{} {singular}s have the name \"{name}\"", ids.len());
-            Err(CliError::new(Failure::Conflict, text)
-                .hint(format!("use one of the ids: {}", ids.join(", "))))
-        }
+    if found.len() == 1 {
+        return Ok(found.remove(0));
     }
+    let ids: Vec<&str> = found.iter().map(id).collect();
+    let text = format!("{} {singular}s have the name \"{name}\"", ids.len());
+    Err(CliError::new(Failure::Conflict, text)
+        .hint(format!("use one of the ids: {}", ids.join(", "))))
+}
+
+/// That none of the known objects has the name or id, and which was probably meant.
+fn none_of(kind: &Named<'_>, name: &str, known: &[Value]) -> CliError {
+    let singular = kind.singular;
+    let names = known.iter().map(|item| text(item, kind.name_field));
+    let meant = similar::closest(name, names.chain(known.iter().map(id)));
+    let list = match singular {
+        "cluster" | "project" | "role" | "user" => format!("{singular} ls"),
+        _ => format!("inspect {singular}"),
+    };
+    let shows = format!("\"drover {list}\" shows those you may see");
+    CliError::new(Failure::NotFound, format!("no {singular} has the name or id \"{name}\"")).hint(
+        match meant {
+            Some(meant) => format!("did you mean \"{meant}\"? {shows}"),
+            None => shows,
+        },
+    )
 }
 
 /// Path and query of a URL; servers may know themselves by another host than we do.
@@ -336,9 +360,20 @@ pub fn tell_if_only_kept(resource: &Value, title: &str) {
     }
 }
 
-/// Id of an object.
+/// Id of an object; its name in a cluster, where names are the ids.
 pub fn id(resource: &Value) -> &str {
-    text(resource, "id")
+    match text(resource, "id") {
+        "" => text(&resource["metadata"], "name"),
+        id => id,
+    }
+}
+
+/// What people call an object, which is also what commands take.
+pub fn name(resource: &Value) -> &str {
+    [text(resource, "username"), text(resource, "name")]
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .unwrap_or_else(|| id(resource))
 }
 
 /// A text field, empty when absent.
@@ -358,8 +393,23 @@ mod tests {
         let error = one_of("cluster", "x", found).unwrap_err();
         assert_eq!(error.failure, Failure::Conflict);
         assert_eq!(error.hint.as_deref(), Some("use one of the ids: c-1, c-2"));
-        assert_eq!(one_of("cluster", "x", vec![]).unwrap_err().failure, Failure::NotFound);
+        assert_eq!(error.failure, Failure::Conflict);
         assert_eq!(one_of("cluster", "x", vec![json!({"id": "c-1"})]).unwrap()["id"], "c-1");
+    }
+
+    #[test]
+    fn mistyped_object_name_suggests_the_closest_one_the_caller_may_see() {
+        let known = [json!({"id": "c-1", "name": "demo"}), json!({"id": "c-2", "name": "north"})];
+        let error = none_of(&CLUSTER, "dmeo", &known);
+        assert_eq!(error.failure, Failure::NotFound);
+        let hint = "did you mean \"demo\"? \"drover cluster ls\" shows those you may see";
+        assert_eq!(error.hint.as_deref(), Some(hint));
+        let hint = none_of(&CLUSTER, "elsewhere", &known).hint.unwrap();
+        assert_eq!(hint, "\"drover cluster ls\" shows those you may see");
+        // Roles have ids that people type.
+        let roles = [json!({"id": "cluster-member", "name": "Cluster Member"})];
+        let hint = none_of(&ROLE, "cluster-membr", &roles).hint.unwrap();
+        assert!(hint.starts_with("did you mean \"cluster-member\"?"), "{hint}");
     }
 
     #[test]

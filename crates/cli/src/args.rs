@@ -6,6 +6,7 @@ mod login;
 mod project;
 mod resource;
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -17,11 +18,12 @@ pub use cluster::{
     ClusterCommand, CreateClusterArgs, CredentialArgs, DetachArgs, ImportArgs, KubeconfigArgs,
     KubectlArgs, RemoveArgs,
 };
-pub use login::{ContextCommand, LoginArgs};
+pub use login::{ContextCommand, LoginArgs, VersionArgs};
 pub use project::{Member, NamespaceCommand, ProjectArg, ProjectCommand};
 pub use resource::{ApplyArgs, AuditArgs, InspectArgs, PsArgs, WaitCommandArgs};
 
 use crate::completion;
+use crate::output::Template;
 
 /// The commands; the binary flattens them into its own.
 #[derive(Clone, Debug, Subcommand)]
@@ -30,6 +32,10 @@ pub enum CliArgs {
     Login(LoginArgs),
     /// End the login and forget it
     Logout(ServerArgs),
+    /// Show who you are on the server: user, roles, and when the login expires
+    Whoami(OutputArgs),
+    /// Show the versions of this program and of the server
+    Version(VersionArgs),
     /// Work with your logins: which server, cluster and project commands use
     #[command(subcommand)]
     Context(ContextCommand),
@@ -38,6 +44,12 @@ pub enum CliArgs {
     Cluster(ClusterCommand),
     /// Run kubectl against a cluster, with your login
     Kubectl(KubectlArgs),
+    /// Show the logs of a pod or workload in a cluster: kubectl logs
+    Logs(KubectlArgs),
+    /// Run a command in a pod of a cluster: kubectl exec
+    Exec(KubectlArgs),
+    /// Show the events of a cluster: kubectl events
+    Events(KubectlArgs),
     /// Show what runs in your clusters
     Ps(PsArgs),
     /// Work with projects
@@ -85,13 +97,56 @@ pub enum Shell {
     Fish,
 }
 
-/// Forms of data on stdout.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+/// Encodings of data on stdout.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Format {
     #[default]
     Table,
+    /// A table with more columns.
+    Wide,
     Json,
     Yaml,
+    /// The name of each object, as commands take it.
+    Name,
+    /// The id of each object; what `--quiet` means.
+    Id,
+    /// What a template makes of the JSON. It is parsed once and lives as long as the process.
+    JsonPath(&'static Template),
+}
+
+impl Format {
+    /// Values that can be typed, with their meaning.
+    pub const OFFERED: [(&str, &str); 6] = [
+        ("table", "aligned columns"),
+        ("wide", "more columns"),
+        ("json", "as the server has it"),
+        ("yaml", "as the server has it"),
+        ("name", "names only, one a line"),
+        ("jsonpath=", "what a template makes of the JSON, such as {[*].name}"),
+    ];
+
+    /// Whether users read it in columns.
+    pub fn is_table(self) -> bool {
+        matches!(self, Self::Table | Self::Wide)
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(template) = text.strip_prefix("jsonpath=") {
+            return Ok(Self::JsonPath(Box::leak(Box::new(Template::parse(template)?))));
+        }
+        match text {
+            "table" => Ok(Self::Table),
+            "wide" => Ok(Self::Wide),
+            "json" => Ok(Self::Json),
+            "yaml" => Ok(Self::Yaml),
+            "name" => Ok(Self::Name),
+            _ => Err("must be table, wide, json, yaml, name or jsonpath=TEMPLATE".to_owned()),
+        }
+    }
 }
 
 /// Which server to talk to.
@@ -113,9 +168,31 @@ impl ServerArgs {
 pub struct OutputArgs {
     #[command(flatten)]
     pub server: ServerArgs,
-    /// Form of the data on stdout
-    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    /// Format of the data on stdout: table, wide, json, yaml, name or jsonpath=TEMPLATE
+    #[arg(
+        short, long, default_value = "table", hide_default_value = true, value_name = "FORMAT",
+        add = completion::formats()
+    )]
     pub output: Format,
+}
+
+/// How to show a list.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ListArgs {
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// Print ids only, one a line
+    #[arg(short, long, conflicts_with = "output")]
+    pub quiet: bool,
+    /// Go on after the list, and print what changes
+    #[arg(short, long)]
+    pub watch: bool,
+}
+
+impl ListArgs {
+    pub fn format(&self) -> Format {
+        if self.quiet { Format::Id } else { self.output.output }
+    }
 }
 
 /// Which cluster; the context's when left out.
@@ -141,6 +218,11 @@ pub struct WaitArgs {
     /// Give up waiting after this long; what was started goes on
     #[arg(long, value_parser = duration, default_value = "5m", value_name = "TIME")]
     pub timeout: Duration,
+}
+
+/// For an argument that catches users who are named without `--user`.
+fn user_without_flag(name: &str) -> Result<String, String> {
+    Err(format!("the user is named with a flag: --user {name}"))
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -7,9 +7,12 @@ pub(crate) mod context;
 mod credential;
 mod import;
 mod inspect;
+pub(crate) mod kubeconfig;
 pub(crate) mod kubectl;
+mod listing;
 mod login;
 pub(crate) mod namespace;
+mod password;
 pub(crate) mod place;
 pub(crate) mod project;
 mod ps;
@@ -18,7 +21,9 @@ pub(crate) mod role;
 mod settings;
 pub(crate) mod token;
 pub(crate) mod user;
+mod version;
 pub(crate) mod wait;
+mod whoami;
 
 use std::process::ExitCode;
 
@@ -36,7 +41,12 @@ pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {
         CliArgs::Logout(server) => login::logout(server.name()).await?,
         CliArgs::Context(command) => context::run(command).await?,
         CliArgs::Cluster(command) => return cluster_command(command).await,
-        CliArgs::Kubectl(args) => return kubectl::run(args).await,
+        CliArgs::Whoami(args) => whoami::run(args).await?,
+        CliArgs::Version(args) => version::run(args).await?,
+        CliArgs::Kubectl(args) => return kubectl::run(None, args).await,
+        CliArgs::Logs(args) => return kubectl::run(Some("logs"), args).await,
+        CliArgs::Exec(args) => return kubectl::run(Some("exec"), args).await,
+        CliArgs::Events(args) => return kubectl::run(Some("events"), args).await,
         CliArgs::Ps(args) => ps::run(args).await?,
         CliArgs::Project(command) => project::run(command).await?,
         CliArgs::Namespace(command) => namespace::run(command).await?,
@@ -60,7 +70,7 @@ async fn cluster_command(command: ClusterCommand) -> Result<ExitCode, CliError> 
         ClusterCommand::Get { cluster, output } => cluster::get(&cluster, output).await?,
         ClusterCommand::Import(args) => import::import(args).await?,
         ClusterCommand::Create(args) => cluster::create(args).await?,
-        ClusterCommand::Kubeconfig(args) => cluster::kubeconfig(args).await?,
+        ClusterCommand::Kubeconfig(args) => kubeconfig::run(args).await?,
         ClusterCommand::Rm(args) => remove::remove(args).await?,
         ClusterCommand::Detach(args) => remove::detach(args).await?,
         ClusterCommand::Shell { cluster, server } => {

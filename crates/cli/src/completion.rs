@@ -13,7 +13,7 @@ use clap_complete::env::{Bash, CompleteEnv, EnvCompleter, Fish, Zsh};
 use serde_json::Value;
 
 use crate::api::{self, Api, Named, text};
-use crate::args::Shell;
+use crate::args::{Format, Shell};
 use crate::commands::{kubectl, namespace, place};
 use crate::config;
 use crate::error::{CliError, Failure};
@@ -53,6 +53,19 @@ pub fn logins() -> ArgValueCompleter {
         let config = config::path().and_then(|path| config::load(&path)).unwrap_or_default();
         let logins = config.contexts.into_iter().map(|(name, context)| (name, context.server));
         candidates(typed, logins)
+    })
+}
+
+/// Formats of data on stdout.
+pub fn formats() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| {
+        let pair = |(name, help): (&str, &str)| (name.to_owned(), help.to_owned());
+        let typed = typed.to_string_lossy();
+        let offers = Format::OFFERED.map(pair).into_iter();
+        let going_on = offers.filter(|(name, _)| name.starts_with(&*typed));
+        going_on
+            .map(|(name, help)| CompletionCandidate::new(name).help(Some(help.into())))
+            .collect()
     })
 }
 
@@ -120,7 +133,7 @@ pub fn objects() -> ArgValueCompleter {
 pub fn kubectl() -> ArgValueCompleter {
     offer(async |_, line| {
         let (cluster, server) = (line.flag("--cluster"), line.flag("--server"));
-        kubectl::completions(cluster, server, line.of_kubectl()).await
+        kubectl::completions(cluster, server, &line.of_kubectl()).await
     })
 }
 
@@ -207,9 +220,11 @@ impl Line {
         value.filter(|value| !value.is_empty())
     }
 
-    /// What kubectl is given: all from its first word that is not for us.
-    fn of_kubectl(&self) -> &[String] {
-        let Some(at) = self.0.iter().position(|word| word == "kubectl") else { return &[] };
+    /// What kubectl is given: all from its first word that is not for us, and before that the command
+    /// of ours that is one of kubectl's.
+    fn of_kubectl(&self) -> Vec<String> {
+        let runs_kubectl = |word: &String| kubectl::COMMANDS.contains(&word.as_str());
+        let Some(at) = self.0.iter().position(runs_kubectl) else { return Vec::new() };
         let mut rest = &self.0[at + 1..];
         while let [flag, more @ ..] = rest {
             rest = match flag.as_str() {
@@ -218,7 +233,8 @@ impl Line {
                 _ => break,
             };
         }
-        rest
+        let own = Some(&self.0[at]).filter(|word| *word != kubectl::COMMANDS[0]);
+        own.into_iter().chain(rest).cloned().collect()
     }
 
     /// The first word after one of the commands that is neither a flag nor the value of one. All of
@@ -265,6 +281,7 @@ mod tests {
             assert_eq!(line(words).of_kubectl(), ["get", "p"], "{words}");
         }
         assert!(line("kubectl --cluster").of_kubectl().is_empty());
+        assert_eq!(line("drover logs --cluster a web").of_kubectl(), ["logs", "web"]);
     }
 
     #[test]

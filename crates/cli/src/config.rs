@@ -57,6 +57,9 @@ pub struct Login {
     /// User id.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub user: String,
+    /// What the user logs in with; empty in files of earlier versions.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub username: String,
     /// PEM of the authority to trust; empty: those of the system.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ca_cert: String,
@@ -122,6 +125,7 @@ impl Config {
         if let Some(context) = self.contexts.get_mut(name) {
             context.login.token.clear();
             context.login.user.clear();
+            context.login.username.clear();
             if context.login.ca_cert.is_empty() {
                 self.contexts.remove(name);
             }

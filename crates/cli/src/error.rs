@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::denied::Denied;
+
 /// Kinds of failure. Scripts switch on the exit code, so a code never changes its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -61,11 +63,13 @@ pub struct CliError {
     pub message: String,
     /// What to do next.
     pub hint: Option<String>,
+    /// What the caller has no right to, to find out who can give it.
+    pub denied: Option<Box<Denied>>,
 }
 
 impl CliError {
     pub fn new(failure: Failure, message: impl Into<String>) -> Self {
-        Self { failure, message: message.into(), hint: None }
+        Self { failure, message: message.into(), hint: None, denied: None }
     }
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

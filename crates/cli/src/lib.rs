@@ -16,9 +16,11 @@ mod checklist;
 mod commands;
 mod completion;
 mod config;
+mod denied;
 pub mod error;
 mod http;
 mod prompt;
+mod similar;
 mod tls;
 mod types;
 
@@ -39,6 +41,9 @@ pub async fn run(args: CliArgs) -> ExitCode {
             tell!("error: {}", error.message);
             if let Some(hint) = &error.hint {
                 tell!("hint: {hint}");
+            }
+            if let Some(denied) = &error.denied {
+                tell!("hint: {}", denied.explain().await);
             }
             ExitCode::from(error.failure.exit_code())
         }

@@ -1,13 +1,18 @@
-//! Data on stdout: tables for people, JSON and YAML for programs.
+//! Data on stdout: tables for people, other encodings for programs ([`Format`]).
 
-use std::io::Write;
+mod grid;
+mod template;
 
-use comfy_table::{Table, presets};
+use std::io::{IsTerminal, Write};
+
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::api;
 use crate::args::Format;
 use crate::error::{CliError, Failure};
+use grid::{Cell, Grid};
+pub use template::Template;
 
 /// A column: its heading and what it shows of a resource.
 pub struct Column {
@@ -15,21 +20,108 @@ pub struct Column {
     pub cell: fn(&Value, Timestamp) -> String,
 }
 
-/// Prints resources in the form asked for.
-pub fn list(format: Format, columns: &[Column], items: &[Value]) -> Result<(), CliError> {
+/// The columns of a list.
+#[derive(Clone, Copy)]
+pub struct Columns {
+    pub always: &'static [Column],
+    /// What `-o wide` adds.
+    pub wide: &'static [Column],
+}
+
+impl From<&'static [Column]> for Columns {
+    fn from(always: &'static [Column]) -> Self {
+        Self { always, wide: &[] }
+    }
+}
+
+impl Columns {
+    fn of(self, format: Format) -> impl Iterator<Item = &'static Column> {
+        let wide = if format == Format::Wide { self.wide } else { &[] };
+        self.always.iter().chain(wide)
+    }
+}
+
+/// Prints resources in the requested format.
+pub fn list(format: Format, columns: impl Into<Columns>, items: &[Value]) -> Result<(), CliError> {
     match format {
-        Format::Table => print(&table(columns, items, Timestamp::now())),
-        _ => write(&document(format, &Value::from(items.to_vec()))?),
+        Format::Json | Format::Yaml => write(&document(format, &Value::from(items.to_vec()))?),
+        Format::JsonPath(template) => print(&template.render(&Value::from(items.to_vec()))),
+        _ => Printer::new(format, columns.into()).print(items).map(drop),
     }
 }
 
 /// Prints one resource; as a table, one line per row of `rows`.
 pub fn one(format: Format, rows: &[Column], item: &Value) -> Result<(), CliError> {
     match format {
-        Format::Table => print(&details(rows, item, Timestamp::now())),
-        _ => write(&document(format, item)?),
+        Format::Table | Format::Wide => {
+            write(&details_grid(rows, item, Timestamp::now()).lay_out(is_coloured()))
+        }
+        Format::Name => print(api::name(item)),
+        Format::Id => print(api::id(item)),
+        Format::Json | Format::Yaml => write(&document(format, item)?),
+        Format::JsonPath(template) => print(&template.render(item)),
     }
 }
+
+/// Prints resources bit by bit: each one is a row, a line or a document of its own.
+pub struct Printer {
+    format: Format,
+    columns: Columns,
+    /// Has the widths of all rows so far.
+    grid: Grid,
+    /// Nothing has been printed yet.
+    is_new: bool,
+}
+
+impl Printer {
+    pub fn new(format: Format, columns: Columns) -> Self {
+        Self { format, columns, grid: Grid::default(), is_new: true }
+    }
+
+    /// Whether somebody still reads stdout.
+    pub fn print(&mut self, items: &[Value]) -> Result<bool, CliError> {
+        let is_new = std::mem::take(&mut self.is_new);
+        let mut lines = Vec::new();
+        match self.format {
+            Format::Table | Format::Wide => {
+                if is_new {
+                    self.grid.add_row(self.columns.of(self.format).map(|c| Cell::new(c.heading)));
+                }
+                let now = Timestamp::now();
+                for item in items {
+                    self.grid.add_row(self.columns.of(self.format).map(|c| cell(c, item, now)));
+                }
+                lines.push(self.grid.lay_out(is_coloured()));
+            }
+            Format::Name => lines.extend(items.iter().map(|item| harmless(api::name(item)))),
+            Format::Id => lines.extend(items.iter().map(|item| harmless(api::id(item)))),
+            Format::Json => lines.extend(items.iter().map(Value::to_string)),
+            Format::Yaml => {
+                for item in items {
+                    lines.push(format!("---\n{}", document(self.format, item)?.trim_end()));
+                }
+            }
+            Format::JsonPath(template) => {
+                lines.extend(items.iter().map(|item| harmless(&template.render(item))));
+            }
+        }
+        try_write(&lines.join("\n"))
+    }
+
+    /// What of a resource is shown, without what changes by itself.
+    pub fn shown(&self, item: &Value) -> Value {
+        match self.format {
+            Format::Table | Format::Wide => {
+                let lasting = self.columns.of(self.format).filter(|c| c.heading != AGE_HEADING);
+                lasting.map(|column| (column.cell)(item, Timestamp::UNIX_EPOCH)).collect()
+            }
+            _ => item.clone(),
+        }
+    }
+}
+
+/// Heading of columns whose cells change while the object does not.
+const AGE_HEADING: &str = "AGE";
 
 /// Prints text of a server: what could steer the terminal is escaped.
 pub fn print(text: &str) -> Result<(), CliError> {
@@ -38,14 +130,26 @@ pub fn print(text: &str) -> Result<(), CliError> {
 
 /// Writes to stdout as it is. A reader that has gone is no failure.
 pub fn write(text: &str) -> Result<(), CliError> {
+    try_write(text).map(drop)
+}
+
+/// As [`write`]; returns whether somebody still reads.
+fn try_write(text: &str) -> Result<bool, CliError> {
     let mut out = std::io::stdout().lock();
     let newline = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
     match write!(out, "{text}{newline}").and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(CliError::new(Failure::Other, format!("writing to stdout: {error}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(CliError::new(Failure::Other, format!("writing to stdout: {error}"))),
     }
+}
+
+/// Whether stdout shows colours: a terminal does, unless `NO_COLOR` has a value or `TERM` is `dumb`.
+fn is_coloured() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    std::io::stdout().is_terminal()
+        && is_set("NO_COLOR").is_none()
+        && is_set("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// Says something to the person: on stderr, with what could steer the terminal escaped. Nobody may
@@ -64,9 +168,9 @@ macro_rules! tell {
 
 /// Prints the id of an object that was made, or all of it where a form for programs was asked for.
 pub fn made(format: Format, item: &Value) -> Result<(), CliError> {
-    match format {
-        Format::Table => print(item["id"].as_str().unwrap_or_default()),
-        format => one(format, &[], item),
+    match format.is_table() {
+        true => print(api::id(item)),
+        false => one(format, &[], item),
     }
 }
 
@@ -80,34 +184,39 @@ fn document(format: Format, value: &Value) -> Result<String, CliError> {
     }
 }
 
-/// The table of `items`; an empty one still has its headings.
+/// The cell of a table. One line: a name with a line break must not look like a row of its own.
+fn cell(column: &Column, item: &Value, now: Timestamp) -> Cell {
+    let text = or_dash(harmless(&(column.cell)(item, now)).replace('\n', "\\n"));
+    Cell { text, is_state: column.heading == "STATE" }
+}
+
+/// The table of `items`, without colours; an empty one still has its headings.
+#[cfg(test)]
 pub fn table(columns: &[Column], items: &[Value], now: Timestamp) -> String {
-    let headings = columns.iter().map(|column| column.heading.to_owned());
-    // One line each: a name with a line break must not look like a row of its own.
-    let line = |text: String| or_dash(harmless(&text).replace('\n', "\\n"));
-    let rows = items.iter().map(|item| columns.iter().map(|c| line((c.cell)(item, now))));
-    grid(headings.collect(), rows.map(Iterator::collect).collect())
+    let mut grid = Grid::default();
+    grid.add_row(columns.iter().map(|column| Cell::new(column.heading)));
+    for item in items {
+        grid.add_row(columns.iter().map(|column| cell(column, item, now)));
+    }
+    grid.lay_out(false)
 }
 
-/// Headings on the left, values on the right.
+/// Headings on the left, values on the right, without colours.
+#[cfg(test)]
 pub fn details(rows: &[Column], item: &Value, now: Timestamp) -> String {
-    let shown =
-        rows.iter().map(|row| vec![format!("{}:", row.heading), harmless(&(row.cell)(item, now))]);
-    grid(Vec::new(), shown.filter(|row| !row[1].is_empty()).collect())
+    details_grid(rows, item, now).lay_out(false)
 }
 
-fn grid(headings: Vec<String>, rows: Vec<Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    if !headings.is_empty() {
-        table.set_header(headings);
+fn details_grid(rows: &[Column], item: &Value, now: Timestamp) -> Grid {
+    let mut grid = Grid::default();
+    for row in rows {
+        let text = harmless(&(row.cell)(item, now));
+        if !text.is_empty() {
+            let heading = Cell::new(&format!("{}:", row.heading));
+            grid.add_row([heading, Cell { text, is_state: row.heading == "State" }]);
+        }
     }
-    table.add_rows(rows);
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 3));
-    }
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n")
+    grid
 }
 
 fn or_dash(text: String) -> String {

@@ -55,7 +55,25 @@ pub fn given_or_asked(
     }
 }
 
-/// The first line of stdin.
+/// A secret that is new: as [`given_or_asked`], but asked for twice, since nobody sees what is typed.
+pub fn new_secret(
+    given: Option<String>,
+    on_stdin: bool,
+    question: &str,
+    instead: &str,
+) -> Result<String, CliError> {
+    if given.is_some() || on_stdin {
+        return given_or_asked(given, on_stdin, question, instead);
+    }
+    let typed = secret(question, instead)?;
+    if secret(&format!("{question}, again"), instead)? == typed {
+        return Ok(typed);
+    }
+    Err(CliError::new(Failure::Other, format!("the two entries of the {question} differ"))
+        .hint("nothing was changed; try again"))
+}
+
+/// The next line of stdin.
 pub fn secret_on_stdin(what: &str) -> Result<String, CliError> {
     let mut text = String::new();
     std::io::stdin().lock().take(SECRET_SIZE_MAX).read_line(&mut text)?;

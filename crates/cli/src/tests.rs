@@ -47,6 +47,12 @@ fn wrong_command_lines_are_usage_errors_that_name_the_argument() {
         ("drover context use --clear --cluster c", "--cluster"),
         ("drover token rm", "<TOKENS>"),
         ("drover completion tcsh", "tcsh"),
+        ("drover cluster ls -o jsonpath={.name", "no '}'"),
+        ("drover cluster ls -q -o name", "--output"),
+        ("drover cluster kubeconfig c --set-current", "--merge"),
+        ("drover role grant cluster-member maria --cluster c", "--user maria"),
+        ("drover project add-member shop maria", "--user maria"),
+        ("drover user set-password u --current-password-stdin", "[USER]"),
     ] {
         let error = parse(line).expect_err(line);
         assert_eq!(error.exit_code(), i32::from(Failure::Usage.exit_code()), "{line}");
@@ -76,6 +82,18 @@ fn kubectl_is_given_its_arguments_untouched() {
     let CliArgs::Kubectl(args) = args else { panic!("{args:?}") };
     assert_eq!(args.cluster.name(), Some("c"));
     assert_eq!(args.args, ["get", "pods", "-A", "-o", "json", "--server", "x"]);
+}
+
+#[test]
+fn commands_of_kubectl_are_given_what_follows_our_own_flags() {
+    for word in ["logs", "exec", "events"] {
+        let args = parse(&format!("drover {word} --cluster c web -n a --cluster x -- sh")).unwrap();
+        let (CliArgs::Logs(args) | CliArgs::Exec(args) | CliArgs::Events(args)) = args else {
+            panic!("{args:?}");
+        };
+        assert_eq!(args.cluster.name(), Some("c"));
+        assert_eq!(args.args, ["web", "-n", "a", "--cluster", "x", "--", "sh"], "{word}");
+    }
 }
 
 #[test]
@@ -217,7 +235,12 @@ fn answers_of_the_wrong_form_are_shown_as_nothing() {
 
 #[test]
 fn contexts_are_shown_without_their_tokens() {
-    let login = Login { token: "t:k".into(), user: "u-1".into(), ca_cert: "PEM".into() };
+    let login = Login {
+        token: "t:k".into(),
+        user: "u-1".into(),
+        username: "ann".into(),
+        ca_cert: "PEM".into(),
+    };
     let cluster = Chosen { id: "c-1".into(), name: "north".into() };
     let context =
         Context { server: "https://a".into(), login, cluster, project: Chosen::default() };
@@ -225,7 +248,7 @@ fn contexts_are_shown_without_their_tokens() {
     assert!(!shown.to_string().contains("t:k"), "{shown}");
     insta::assert_snapshot!(table(commands::context::COLUMNS, &[shown], now()), @"
     CURRENT   NAME   SERVER      USER   CLUSTER   PROJECT
-    *         prod   https://a   u-1    north     -
+    *         prod   https://a   ann    north     -
     ");
 }
 

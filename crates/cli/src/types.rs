@@ -4,11 +4,10 @@ use serde_json::{Map, Value};
 
 use crate::api::{self, Api, Named};
 use crate::error::{CliError, Failure};
+use crate::similar;
 
 /// Types that are named to who mistyped one.
 const SUGGESTIONS_MAX: usize = 6;
-/// Letters at the beginning that make two types alike.
-const ALIKE_LETTERS: usize = 3;
 
 /// A type with a collection.
 #[derive(Clone, Debug)]
@@ -68,21 +67,23 @@ impl Type {
     }
 }
 
+/// Types that most commands are about, named to who typed one that is like none.
+const COMMON: &str = "cluster, node, project, user, roleTemplate and setting";
+
 fn unknown(name: &str, schemas: &[Value]) -> CliError {
     let wanted = name.to_lowercase();
-    let start: String = wanted.chars().take(ALIKE_LETTERS).collect();
-    let alike = |id: &&str| {
-        let id = id.to_lowercase();
-        id.contains(&wanted) || wanted.contains(&id) || id.starts_with(&start)
-    };
     let with_objects = schemas.iter().filter(|schema| schema["links"]["collection"].is_string());
     let ids: Vec<&str> = with_objects.filter_map(|schema| schema["id"].as_str()).collect();
-    let mut shown: Vec<&str> = ids.iter().copied().filter(alike).take(SUGGESTIONS_MAX).collect();
-    if shown.is_empty() {
-        shown = ids;
-    }
-    CliError::new(Failure::NotFound, format!("the server has no type \"{name}\""))
-        .hint(format!("try one of: {}", shown.join(", ")))
+    let containing = ids.iter().copied().filter(|id| id.to_lowercase().contains(&wanted));
+    let containing: Vec<&str> = containing.take(SUGGESTIONS_MAX).collect();
+    let hint = match (similar::closest(name, ids.iter().copied()), containing.as_slice()) {
+        (Some(meant), _) => format!("did you mean \"{meant}\"?"),
+        (None, []) => format!(
+            "common types are {COMMON}; with completion, a tab after \"drover inspect\" shows all"
+        ),
+        (None, some) => format!("did you mean one of: {}", some.join(", ")),
+    };
+    CliError::new(Failure::NotFound, format!("the server has no type \"{name}\"")).hint(hint)
 }
 
 #[cfg(test)]
@@ -112,12 +113,15 @@ mod tests {
     }
 
     #[test]
-    fn who_mistypes_a_type_is_told_like_ones() {
+    fn mistyped_resource_type_suggests_the_closest_one() {
         let schema = |id: &str| json!({"id": id, "links": {"collection": "x"}});
         let part = json!({"id": "clusterSpec", "links": {}});
         let schemas = [schema("cluster"), schema("clusterAlert"), schema("user"), part];
         let hint = |name: &str| unknown(name, &schemas).hint.unwrap();
-        assert_eq!(hint("clutser"), "try one of: cluster, clusterAlert");
-        assert_eq!(hint("xyz"), "try one of: cluster, clusterAlert, user");
+        for typed in ["clster", "clutser", "Clusters"] {
+            assert_eq!(hint(typed), "did you mean \"cluster\"?", "{typed}");
+        }
+        assert_eq!(hint("clust"), "did you mean one of: cluster, clusterAlert");
+        assert!(hint("xyz").starts_with("common types are cluster, node,"), "{}", hint("xyz"));
     }
 }

@@ -6,7 +6,7 @@
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -16,9 +16,16 @@ use e2e::{
 };
 use serde_json::{Value, json};
 
+#[path = "commands/login.rs"]
+mod login;
+#[path = "commands/output.rs"]
+mod output;
+
 const PROJECT: &str = "field.cattle.io/projectId";
 /// As the reference lists them.
+const USAGE: i32 = 2;
 const UNAUTHENTICATED: i32 = 3;
+const FORBIDDEN: i32 = 4;
 const NOT_FOUND: i32 = 5;
 const CONFLICT: i32 = 6;
 const INVALID: i32 = 7;
@@ -67,6 +74,19 @@ fn with_input(cli: &Cli, arguments: &[&str], text: &str) -> Outcome {
 fn fails(outcome: &Outcome, code: i32) {
     assert_eq!(outcome.code, code, "{outcome:?}");
     assert!(outcome.stderr.contains("hint: "), "{outcome:?}");
+}
+
+/// The command at a terminal of its own: a program in between gives it a pseudo-terminal.
+fn at_terminal(cli: &Cli, arguments: &[&str]) -> Command {
+    let drover = cli.command(&[]).unwrap();
+    let words =
+        [drover.get_program().to_str().unwrap()].into_iter().chain(arguments.iter().copied());
+    let line = words.map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+    let mut command = cli.beside("script").unwrap();
+    // Prints what the terminal shows, ends as the command does, keeps no record.
+    command.args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"]);
+    command.env("TERM", "xterm");
+    command
 }
 
 fn mode(path: &Path) -> u32 {

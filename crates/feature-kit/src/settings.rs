@@ -21,9 +21,9 @@ impl Settings {
     pub fn get(&self, name: &str) -> String {
         self.0.named(name).map(|setting| setting.effective().to_owned()).unwrap_or_default()
     }
-    /// A number of minutes as milliseconds; `None` when it is no number.
+    /// A number of minutes, with a fraction or not, as milliseconds; `None` when it is no number.
     pub fn minutes_as_millis(&self, name: &str) -> Option<i64> {
-        self.get(name).parse::<u32>().ok().map(|minutes| i64::from(minutes) * 60_000)
+        setting::minutes_as_millis(&self.get(name))
     }
     /// How long a token may hold when `requested` milliseconds are asked for: at most the cap in
     /// auth-token-max-ttl-minutes. 0 stands for "for ever", in both.

@@ -1,6 +1,7 @@
 //! Defaults, the environment and who may change what, without a server.
 
 use api_management::Setting;
+use api_management::setting::ValueType;
 use serde_json::json;
 
 use crate::setting::{change, defaults};
@@ -31,6 +32,18 @@ fn only_known_settings_are_taken_from_the_environment() {
     let vars = [("CATTLE_SERVER_URL", "https://a"), ("CATTLE_NODE_NAME", "n"), ("PATH", "/bin")];
     let env = from_env(vars.map(|(name, value)| (name.to_owned(), value.to_owned())));
     assert_eq!(env.into_iter().collect::<Vec<_>>(), [("server-url".into(), "https://a".into())]);
+}
+
+#[test]
+fn every_default_is_of_the_type_of_its_setting() {
+    let config = SettingsConfig {
+        server_url: "https://drover.example".to_owned(),
+        agent_image: "drover-agent:1".to_owned(),
+        ..SettingsConfig::default()
+    };
+    for (name, default) in defaults(&config).into_iter().filter(|(_, value)| !value.is_empty()) {
+        assert_eq!(ValueType::of(name).check(&default), Ok(()), "{name}");
+    }
 }
 
 #[test]

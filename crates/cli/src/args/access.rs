@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{OutputArgs, ProjectArg, ServerArgs, duration};
+use super::{ListArgs, OutputArgs, ProjectArg, ServerArgs, duration, user_without_flag};
 use crate::completion;
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum TokenCommand {
     /// List your tokens
     #[command(visible_alias = "list")]
-    Ls(OutputArgs),
+    Ls(ListArgs),
     /// Create a token; it is printed once and cannot be shown again
     Create {
         /// What it is for
@@ -41,7 +41,7 @@ pub enum TokenCommand {
 pub enum UserCommand {
     /// List users
     #[command(visible_alias = "list")]
-    Ls(OutputArgs),
+    Ls(ListArgs),
     /// Show one user
     Get {
         /// User name or id
@@ -78,11 +78,17 @@ pub enum UserCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
-    /// Give a user a new password
+    /// Change your own password, or give another user a new one
     SetPassword {
-        /// User name or id
+        /// User name or id; your own password when left out
         #[arg(add = completion::users())]
-        user: String,
+        user: Option<String>,
+        /// Your current password, which others on this machine can see here; asked for when left out
+        #[arg(long, env = "DROVER_PASSWORD", hide_env_values = true, value_name = "PASSWORD")]
+        current_password: Option<String>,
+        /// Read your current password from stdin; with --password-stdin the new one is the second line
+        #[arg(long, conflicts_with_all = ["user", "current_password"])]
+        current_password_stdin: bool,
         #[command(flatten)]
         password: NewPassword,
         /// Also end the user's tokens for the API and in kubeconfigs; logins end in any case
@@ -134,7 +140,7 @@ impl std::fmt::Debug for UserCommand {
 pub enum RoleCommand {
     /// List role templates
     #[command(visible_alias = "list")]
-    Ls(OutputArgs),
+    Ls(ListArgs),
     /// Show one role template with its rules
     Get {
         /// Name or id
@@ -148,7 +154,7 @@ pub enum RoleCommand {
         #[command(flatten)]
         place: Place,
         #[command(flatten)]
-        output: OutputArgs,
+        list: ListArgs,
     },
     /// Give a user a role in a cluster or project
     Grant {
@@ -186,13 +192,15 @@ pub struct RoleTarget {
     /// Name or id of the user
     #[arg(long, add = completion::users())]
     pub user: String,
+    #[arg(value_name = "USER", hide = true, value_parser = user_without_flag)]
+    pub misplaced_user: Option<String>,
 }
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum SettingsCommand {
     /// List settings
     #[command(visible_alias = "list")]
-    Ls(OutputArgs),
+    Ls(ListArgs),
     /// Print the value of a setting
     Get {
         /// Name

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::{ClusterArg, OutputArgs, ServerArgs, WaitArgs, duration, key_value};
+use super::{ClusterArg, ListArgs, OutputArgs, ServerArgs, WaitArgs, duration, key_value};
 use crate::completion;
 
 /// How long a removal is followed unless said otherwise: two minutes beyond the server's own wait
@@ -16,7 +16,7 @@ const REMOVAL_FOLLOWED: &str = "7m";
 pub enum ClusterCommand {
     /// List clusters
     #[command(visible_alias = "list")]
-    Ls(OutputArgs),
+    Ls(ListArgs),
     /// Show one cluster
     Get {
         /// Name or id
@@ -29,7 +29,7 @@ pub enum ClusterCommand {
     Import(ImportArgs),
     /// Create a cluster for others to join, and print the command that imports it
     Create(CreateClusterArgs),
-    /// Print a kubeconfig with a token and the certificate authority inside
+    /// Print a kubeconfig with a token and the certificate authority inside, or merge it into yours
     Kubeconfig(KubeconfigArgs),
     /// Open a shell with kubectl in a cluster
     Shell {
@@ -70,6 +70,15 @@ pub struct KubeconfigArgs {
     /// With this command in place of a token: kubectl asks it for short-lived ones
     #[arg(long)]
     pub exec: bool,
+    /// Add it to your kubeconfig, the first file of KUBECONFIG or ~/.kube/config, in place of printing it
+    #[arg(long)]
+    pub merge: bool,
+    /// Name of the context there [default: the cluster's name]
+    #[arg(long, requires = "merge", value_name = "NAME")]
+    pub context_name: Option<String>,
+    /// Also make it the context that kubectl uses
+    #[arg(long, requires = "merge")]
+    pub set_current: bool,
     #[command(flatten)]
     pub server: ServerArgs,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::{Format, ServerArgs};
+use super::{Format, OutputArgs};
 use crate::completion;
 
 #[derive(Args, Clone)]
@@ -24,6 +24,12 @@ pub struct LoginArgs {
     /// Read the password from stdin
     #[arg(long, conflicts_with_all = ["password", "token", "token_stdin"])]
     pub password_stdin: bool,
+    /// New password, if the one you have must be changed; others on this machine can see it here
+    #[arg(long, env = "DROVER_NEW_PASSWORD", hide_env_values = true, value_name = "PASSWORD")]
+    pub new_password: Option<String>,
+    /// Read the new password from stdin; with --password-stdin it is the second line
+    #[arg(long, conflicts_with = "new_password")]
+    pub new_password_stdin: bool,
     /// Log in with an API token instead, which others on this machine can see here
     #[arg(
         long, env = "DROVER_TOKEN", hide_env_values = true, conflicts_with_all = ["username"]
@@ -52,13 +58,25 @@ impl std::fmt::Debug for LoginArgs {
     }
 }
 
+#[derive(Args, Clone, Debug)]
+pub struct VersionArgs {
+    /// Only of this program
+    #[arg(long)]
+    pub client: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
 #[derive(Clone, Debug, Subcommand)]
 pub enum ContextCommand {
     /// List your logins
     #[command(visible_alias = "list")]
     Ls {
-        /// Form of the data on stdout
-        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        /// Format of the data on stdout: table, wide, json, yaml, name or jsonpath=TEMPLATE
+        #[arg(
+            short, long, default_value = "table", hide_default_value = true, value_name = "FORMAT",
+            add = completion::formats()
+        )]
         output: Format,
     },
     /// Choose the login, cluster and project that commands use
@@ -79,10 +97,7 @@ pub enum ContextCommand {
     /// Show the login, cluster and project that commands use
     Current {
         #[command(flatten)]
-        server: ServerArgs,
-        /// Form of the data on stdout
-        #[arg(short, long, value_enum, default_value_t = Format::Table)]
-        output: Format,
+        output: OutputArgs,
     },
     /// Forget a login that has been ended, with the authority that was trusted for it
     #[command(visible_alias = "remove")]

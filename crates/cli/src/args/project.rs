@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{ClusterArg, OutputArgs, ServerArgs, WaitArgs};
+use super::{ClusterArg, ListArgs, OutputArgs, ServerArgs, WaitArgs, user_without_flag};
 use crate::completion;
 
 /// Which project, where one may be left out.
@@ -24,7 +24,7 @@ pub enum ProjectCommand {
         #[arg(long, short)]
         all_clusters: bool,
         #[command(flatten)]
-        output: OutputArgs,
+        list: ListArgs,
     },
     /// Show one project
     Get {
@@ -72,7 +72,7 @@ pub enum ProjectCommand {
         #[command(flatten)]
         cluster: ClusterArg,
         #[command(flatten)]
-        output: OutputArgs,
+        list: ListArgs,
     },
     /// Give a user a role in a project
     AddMember {
@@ -102,6 +102,8 @@ pub struct Member {
     /// Name or id of the role template
     #[arg(long, default_value = "project-member", add = completion::roles())]
     pub role: String,
+    #[arg(value_name = "USER", hide = true, value_parser = user_without_flag)]
+    pub misplaced_user: Option<String>,
     #[command(flatten)]
     pub cluster: ClusterArg,
 }
@@ -116,7 +118,7 @@ pub enum NamespaceCommand {
         #[command(flatten)]
         project: ProjectArg,
         #[command(flatten)]
-        output: OutputArgs,
+        list: ListArgs,
     },
     /// Create a namespace
     Create {

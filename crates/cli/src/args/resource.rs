@@ -18,8 +18,8 @@ pub struct InspectArgs {
     /// Name or id; all objects of the type are listed when left out
     #[arg(value_name = "NAME|ID", add = completion::objects())]
     pub name: Option<String>,
-    /// Form of the data on stdout [default: yaml, and a table of several]
-    #[arg(short, long, value_enum)]
+    /// Format of the data on stdout [default: yaml, and a table of several]
+    #[arg(short, long, value_name = "FORMAT", add = completion::formats())]
     pub output: Option<Format>,
     #[command(flatten)]
     pub server: ServerArgs,

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::{self, Api, id, tell_if_only_kept, text};
 use crate::args::ApplyArgs;
-use crate::commands::wait::{self, name_of};
+use crate::commands::wait;
 use crate::error::{CliError, Failure};
 use crate::output::{self, Column};
 use crate::types::Type;
@@ -114,7 +114,7 @@ impl Apply<'_> {
                 let change = change::between(&kind, &current, &document.fields)?;
                 if !change.left_out.is_empty() {
                     let fields = change.left_out.join(", ");
-                    let name = name_of(&current);
+                    let name = api::name(&current);
                     tell!("note: {} {name}: {fields} is only set at creation", kind.id);
                 }
                 if change.is_empty() {
@@ -126,13 +126,13 @@ impl Apply<'_> {
             }
         };
         let now = self.wait_for(&kind, now).await?;
-        tell_if_only_kept(&now, &format!("{} \"{}\"", kind.id, name_of(&now)));
+        tell_if_only_kept(&now, &format!("{} \"{}\"", kind.id, api::name(&now)));
         let result = match (self.args.dry_run, result) {
             (true, "created") => "would be created",
             (true, "changed") => "would be changed",
             (_, result) => result,
         };
-        let name = name_of(&now);
+        let name = api::name(&now);
         Ok(json!({
             "type": kind.id, "name": name, "id": id(&now), "result": result, "fields": fields,
         }))
@@ -219,7 +219,7 @@ impl Apply<'_> {
         if self.args.dry_run {
             return Ok(current.clone());
         }
-        let what = format!("changing {} \"{}\"", kind.id, name_of(current));
+        let what = format!("changing {} \"{}\"", kind.id, api::name(current));
         let path = format!("/v3/{}/{}", kind.plural, api::encode(id(current)));
         self.api.call(http::Method::PUT, &path, Some(&Value::Object(body)), &what).await
     }

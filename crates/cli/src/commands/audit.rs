@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::api::{self, Api, encode, id, path_of, text};
-use crate::args::{AuditArgs, Format};
+use crate::args::AuditArgs;
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column};
+use crate::output::{self, Column, Printer};
 
 /// Pause between two requests for new events.
 const FOLLOW_EVERY: Duration = Duration::from_secs(2);
@@ -64,9 +64,6 @@ fn path(event: &Value) -> String {
 }
 
 pub async fn run(args: AuditArgs) -> Result<(), CliError> {
-    if args.follow && args.output.output == Format::Yaml {
-        return Err(CliError::usage("--follow prints a table or JSON lines, not YAML"));
-    }
     let api = Api::open(args.output.server.name())?;
     let mut filters = Vec::new();
     if let Some(cluster) = &args.cluster {
@@ -98,30 +95,22 @@ async fn follow(
     filters: &[(&str, String)],
     mut events: Vec<Value>,
 ) -> Result<(), CliError> {
+    let mut printer = Printer::new(args.output.output, COLUMNS.into());
     let mut printed = HashSet::new();
     let mut last = Timestamp::now();
     loop {
         // Without a filter, each request of this command would be a new event for the next one.
         let is_own = |event: &Value| args.event.is_none() && event["event"] == AUDIT_READ;
-        for event in events.iter().filter(|event| !printed.contains(id(event)) && !is_own(event)) {
-            print_line(args.output.output, event)?;
+        let mut new = events.clone();
+        new.retain(|event| !printed.contains(id(event)) && !is_own(event));
+        if !new.is_empty() && !printer.print(&new)? {
+            return Ok(());
         }
         printed = events.iter().map(|event| id(event).to_owned()).collect();
         let newest = events.iter().filter_map(|event| text(event, "created").parse().ok()).max();
         last = newest.unwrap_or(last).max(last);
         tokio::time::sleep(FOLLOW_EVERY).await;
         events = read(api, filters, Some(last - OVERLAP), FOLLOWED_MAX).await?;
-    }
-}
-
-fn print_line(format: Format, event: &Value) -> Result<(), CliError> {
-    match format {
-        Format::Table => {
-            let now = Timestamp::now();
-            let cells = COLUMNS.iter().map(|column| (column.cell)(event, now).replace('\n', "\\n"));
-            output::print(&cells.collect::<Vec<_>>().join("  "))
-        }
-        Format::Json | Format::Yaml => output::write(&event.to_string()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `drover cluster ls|get|create|kubeconfig`.
+//! `drover cluster ls|get|create`.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::api::{self, Api, id, text};
-use crate::args::{CreateClusterArgs, Format, KubeconfigArgs, OutputArgs};
-use crate::commands::{credential, kubectl, wait};
+use crate::args::{CreateClusterArgs, ListArgs, OutputArgs};
+use crate::commands::{listing, wait};
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column, age};
+use crate::output::{self, Column, Columns, age};
 
 /// The server makes a registration token within this time.
 const COMMAND_WITHIN: Duration = Duration::from_secs(30);
@@ -100,31 +100,34 @@ fn conditions(cluster: &Value) -> String {
     if failing.is_empty() { "all hold".to_owned() } else { failing.join("\n") }
 }
 
-pub async fn list(args: OutputArgs) -> Result<(), CliError> {
-    let api = Api::open(args.server.name())?;
-    let mut clusters = api.list("clusters", &[]).await?;
-    clusters.sort_by(|a, b| text(a, "name").cmp(text(b, "name")));
-    output::list(args.output, COLUMNS, &clusters)
+const LISTED: Columns = Columns {
+    always: COLUMNS,
+    wide: &[
+        Column { heading: "CPU", cell: |cluster, _| share(cluster, "cpu") },
+        Column { heading: "MEMORY", cell: |cluster, _| share(cluster, "memory") },
+        Column { heading: "PODS", cell: |cluster, _| share(cluster, "pods") },
+        Column { heading: "LABELS", cell: |cluster, _| labels(cluster) },
+        Column {
+            heading: "MESSAGE",
+            cell: |cluster, _| text(cluster, "transitioningMessage").to_owned(),
+        },
+    ],
+};
+
+pub async fn list(args: ListArgs) -> Result<(), CliError> {
+    let api = Api::open(args.output.server.name())?;
+    let read = async || {
+        let mut clusters = api.list("clusters", &[]).await?;
+        clusters.sort_by(|a, b| text(a, "name").cmp(text(b, "name")));
+        Ok(clusters)
+    };
+    listing::show(&args, LISTED, read).await
 }
 
 pub async fn get(name: &str, args: OutputArgs) -> Result<(), CliError> {
     let api = Api::open(args.server.name())?;
     let cluster = api.resolve(&api::CLUSTER, name).await?;
     output::one(args.output, ROWS, &cluster)
-}
-
-pub async fn kubeconfig(args: KubeconfigArgs) -> Result<(), CliError> {
-    let api = Api::open(args.server.name())?;
-    let cluster = api.resolve(&api::CLUSTER, &args.cluster).await?;
-    if args.exec {
-        let user = credential::plugin(api.name(), id(&cluster))?;
-        let config = kubectl::kubeconfig(api.url(), &api.login().ca_cert, &cluster, &user);
-        return output::one(Format::Yaml, &[], &config);
-    }
-    let what = format!("making a kubeconfig of cluster \"{}\"", args.cluster);
-    let input = json!({});
-    let made = api.action("clusters", id(&cluster), "generateKubeconfig", &input, &what).await?;
-    output::print(text(&made, "config"))
 }
 
 /// Others join it: what they run in it goes to stderr, its id to stdout.

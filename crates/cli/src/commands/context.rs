@@ -30,9 +30,10 @@ const ROWS: &[Column] = &[
 ];
 
 fn user(context: &Value) -> String {
-    match text(context, "user") {
-        "" => "(logged out)".to_owned(),
-        user => user.to_owned(),
+    match (text(context, "user"), text(context, "username")) {
+        ("", _) => "(logged out)".to_owned(),
+        (user, "") => user.to_owned(),
+        (_, username) => username.to_owned(),
     }
 }
 
@@ -54,6 +55,7 @@ pub fn shown(name: &str, context: &Context, current: bool) -> Value {
         "current": current,
         "server": context.server,
         "user": context.login.user,
+        "username": context.login.username,
         "cluster": place(&context.cluster),
         "project": place(&context.project),
     })
@@ -62,9 +64,9 @@ pub fn shown(name: &str, context: &Context, current: bool) -> Value {
 pub async fn run(command: ContextCommand) -> Result<(), CliError> {
     match command {
         ContextCommand::Ls { output } => list(output),
-        ContextCommand::Current { server, output } => {
-            let api = Api::open(server.name())?;
-            output::one(output, ROWS, &shown(api.name(), api.context(), true))
+        ContextCommand::Current { output } => {
+            let api = Api::open(output.server.name())?;
+            output::one(output.output, ROWS, &shown(api.name(), api.context(), true))
         }
         ContextCommand::Use { name, cluster, project, clear } => {
             choose(name, cluster.as_deref(), project.as_deref(), clear).await

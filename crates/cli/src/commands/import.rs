@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::api::{self, Api, path_of, text};
-use crate::args::{Format, ImportArgs};
+use crate::args::ImportArgs;
 use crate::checklist::Checklist;
 use crate::error::{CliError, Failure};
 use crate::{apply, output};
@@ -40,10 +40,7 @@ pub async fn import(args: ImportArgs) -> Result<(), CliError> {
     let import = Import { api: &api, args: &args, deadline: Instant::now() + args.timeout };
     let mut steps = Checklist::on_stderr();
     match import.run(&mut steps).await {
-        Ok(cluster) => match args.output.output {
-            Format::Table => output::print(text(&cluster, "id")),
-            format => output::one(format, &[], &cluster),
-        },
+        Ok(cluster) => output::made(args.output.output, &cluster),
         Err(error) => {
             let step = steps.current().to_owned();
             steps.fail();
@@ -228,10 +225,11 @@ impl Import<'_> {
         steps: &mut Steps,
     ) -> Result<Value, CliError> {
         let mut cluster = self.connected(id, target, steps).await?;
+        let has_nodes = target::has_nodes(target).await;
         for phase in [Phase::NodesSeen, Phase::Active] {
             steps.begin(phase.title());
             loop {
-                if let Some(result) = phase.reached(&cluster) {
+                if let Some(result) = phase.reached(&cluster, has_nodes) {
                     steps.done(&result);
                     break;
                 }
@@ -255,7 +253,7 @@ impl Import<'_> {
         steps.begin(current.title());
         loop {
             let cluster = self.look(id, steps).await?.unwrap_or_default();
-            if Phase::Connected.reached(&cluster).is_some() {
+            if Phase::Connected.reached(&cluster, None).is_some() {
                 advance(&mut current, Step::Connected, steps);
                 steps.done("");
                 return Ok(cluster);
@@ -263,7 +261,7 @@ impl Import<'_> {
             let Progress { step, trouble } = watch.progress();
             advance(&mut current, step, steps);
             let trouble = trouble.unwrap_or_else(|| Trouble {
-                what: text(&cluster, "transitioningMessage").to_owned(),
+                what: what_is_awaited(&cluster).to_owned(),
                 next: String::new(),
             });
             steps.detail(&trouble.to_string());
@@ -338,20 +336,32 @@ impl Phase {
             Self::Active => "cluster active",
         }
     }
-    /// What to say once it came true. An active cluster has passed all phases, nodes or not.
-    fn reached(self, cluster: &Value) -> Option<String> {
+    /// What to say once it came true. An active cluster has passed all phases but for nodes that are
+    /// there (`has_nodes`, where that is known) and not counted yet.
+    fn reached(self, cluster: &Value, has_nodes: Option<bool>) -> Option<String> {
         let nodes = cluster["nodeCount"].as_i64().unwrap_or_default();
         let active = text(cluster, "state") == api_management::state::ACTIVE;
         let reached = match self {
             Self::Connected => is_true(cluster, api_management::cluster::CONNECTED),
-            Self::NodesSeen => nodes > 0,
+            Self::NodesSeen if nodes > 0 => return Some(nodes.to_string()),
+            Self::NodesSeen if has_nodes == Some(true) => return None,
+            Self::NodesSeen if active => return Some("the cluster has none".to_owned()),
+            Self::NodesSeen => false,
             Self::Active => active,
         };
-        (reached || active).then(|| match self {
-            Self::NodesSeen => nodes.to_string(),
-            _ => String::new(),
-        })
+        (reached || active).then(String::new)
     }
+}
+
+/// What the server says it waits for, without its advice to apply the manifest: that was done.
+fn what_is_awaited(cluster: &Value) -> &str {
+    let message = text(cluster, "transitioningMessage");
+    let mut conditions = cluster["conditions"].as_array().into_iter().flatten();
+    let is_advice = conditions.any(|condition| {
+        text(condition, "type") == api_management::cluster::PENDING
+            && text(condition, "message") == message
+    });
+    if is_advice { "waiting for the cluster's agent" } else { message }
 }
 
 fn is_true(cluster: &Value, kind: &str) -> bool {
@@ -366,7 +376,7 @@ mod tests {
     #[test]
     fn phases_are_reached_in_order_and_an_active_cluster_has_passed_them() {
         let phases = [Phase::Connected, Phase::NodesSeen, Phase::Active];
-        let reached = |cluster: &Value| phases.map(|phase| phase.reached(cluster).is_some());
+        let reached = |cluster: &Value| phases.map(|phase| phase.reached(cluster, None).is_some());
         let pending = json!({"state": "waiting", "nodeCount": 0});
         assert_eq!(reached(&pending), [false, false, false]);
         let connected = json!({
@@ -374,6 +384,27 @@ mod tests {
         });
         assert_eq!(reached(&connected), [true, false, false]);
         assert_eq!(reached(&json!({"state": "active", "nodeCount": 0})), [true, true, true]);
+    }
+
+    #[test]
+    fn nodes_that_are_there_are_waited_for_even_in_an_active_cluster() {
+        let cluster = |nodes: u32| json!({"state": "active", "nodeCount": nodes});
+        let reached = |nodes, has_nodes| Phase::NodesSeen.reached(&cluster(nodes), has_nodes);
+        assert_eq!(reached(0, Some(true)), None);
+        assert_eq!(reached(2, Some(true)), Some("2".to_owned()));
+        assert_eq!(reached(0, Some(false)), Some("the cluster has none".to_owned()));
+    }
+
+    #[test]
+    fn applying_the_manifest_is_not_advised_while_the_command_does_it() {
+        let cluster = |message: &str| {
+            json!({
+                "transitioningMessage": message,
+                "conditions": [{"type": "Pending", "status": "Unknown", "message": "apply it"}],
+            })
+        };
+        assert_eq!(what_is_awaited(&cluster("apply it")), "waiting for the cluster's agent");
+        assert_eq!(what_is_awaited(&cluster("the disk is full")), "the disk is full");
     }
 
     #[test]

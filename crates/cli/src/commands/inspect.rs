@@ -1,14 +1,13 @@
 //! `drover inspect`: objects of any type, as the server shows them.
 
-use crate::api::{Api, text};
+use crate::api::{self, Api, text};
 use crate::args::{Format, InspectArgs};
-use crate::commands::wait::name_of;
 use crate::error::CliError;
 use crate::output::{self, Column, age};
 use crate::types::Type;
 
 const COLUMNS: &[Column] = &[
-    Column { heading: "NAME", cell: |object, _| name_of(object).to_owned() },
+    Column { heading: "NAME", cell: |object, _| api::name(object).to_owned() },
     Column { heading: "ID", cell: |object, _| text(object, "id").to_owned() },
     Column { heading: "STATE", cell: |object, _| text(object, "state").to_owned() },
     Column { heading: "AGE", cell: |object, now| age(text(object, "created"), now) },
@@ -23,7 +22,7 @@ pub async fn run(args: InspectArgs) -> Result<(), CliError> {
     };
     let object = api.resolve(&kind.named(), name).await?;
     match args.output.unwrap_or(Format::Yaml) {
-        Format::Table => output::list(Format::Table, COLUMNS, &[object]),
+        format if format.is_table() => output::list(format, COLUMNS, &[object]),
         format => output::one(format, &[], &object),
     }
 }

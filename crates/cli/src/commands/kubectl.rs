@@ -1,4 +1,4 @@
-//! `drover kubectl`, `drover cluster shell`: programs that are given a kubeconfig for a cluster.
+//! `drover kubectl`, `logs`, `exec`, `events`, `cluster shell`: programs that are given a kubeconfig for a cluster.
 //!
 //! The kubeconfig carries the login's own token, lives in a file that only its owner can read, and
 //! is gone when the program ends.
@@ -15,9 +15,9 @@ use tempfile::NamedTempFile;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::api::{Api, text};
+use crate::api::{self, Api, text};
 use crate::args::KubectlArgs;
-use crate::commands::{place, wait};
+use crate::commands::place;
 use crate::error::{CliError, Failure};
 
 /// Names the program to run in place of `kubectl`.
@@ -25,9 +25,14 @@ const PROGRAM_VARIABLE: &str = "DROVER_KUBECTL";
 /// What shells report for a program that a signal ended: this and the signal's number.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
-pub async fn run(args: KubectlArgs) -> Result<ExitCode, CliError> {
+/// Commands of ours that run kubectl: itself, then those that are also commands of it.
+pub const COMMANDS: [&str; 4] = ["kubectl", "logs", "exec", "events"];
+
+/// `command`: of kubectl, before the arguments.
+pub async fn run(command: Option<&str>, args: KubectlArgs) -> Result<ExitCode, CliError> {
     let (file, _) = kubeconfig_file(args.cluster.name(), args.server.name()).await?;
-    run_program(&program(), &args.args, &file).await.map_err(|error| {
+    let given: Vec<OsString> = command.map(OsString::from).into_iter().chain(args.args).collect();
+    run_program(&program(), &given, &file).await.map_err(|error| {
         error.hint(format!("install kubectl, or name it in the variable {PROGRAM_VARIABLE}"))
     })
 }
@@ -78,12 +83,12 @@ async fn kubeconfig_file(
     let mut file = tempfile::Builder::new().prefix("drover-").suffix(".kubeconfig").tempfile()?;
     file.write_all(config.to_string().as_bytes())?;
     file.flush()?;
-    Ok((file, wait::name_of(&cluster).to_owned()))
+    Ok((file, api::name(&cluster).to_owned()))
 }
 
 /// JSON, which every reader of YAML takes. `user`: what proves who one is.
 pub fn kubeconfig(url: &str, ca_cert: &str, cluster: &Value, user: &Value) -> Value {
-    let name = wait::name_of(cluster);
+    let name = api::name(cluster);
     let mut server = json!({"server": format!("{url}/k8s/clusters/{}", text(cluster, "id"))});
     if !ca_cert.is_empty() {
         let data = BASE64_STANDARD.encode(ca_cert);

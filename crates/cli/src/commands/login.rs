@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, read_authority, text};
 use crate::args::LoginArgs;
-use crate::commands::credential;
+use crate::commands::{credential, password};
 use crate::config::{self, Context, Login};
 use crate::error::{CliError, Failure};
 use crate::http::{Http, HttpError};
@@ -23,14 +23,48 @@ pub async fn login(args: LoginArgs) -> Result<(), CliError> {
         Trust::Authority(pem) => pem.clone(),
         _ => String::new(),
     };
-    let token = match &args.token {
-        Some(token) => token.trim().to_owned(),
-        None if args.token_stdin => prompt::secret_on_stdin("token")?,
-        None => password_login(&url, &trust, &args).await?,
+    let (token, password) = match &args.token {
+        Some(token) => (token.trim().to_owned(), None),
+        None if args.token_stdin => (prompt::secret_on_stdin("token")?, None),
+        None => {
+            let (token, password) = password_login(&url, &trust, &args).await?;
+            (token, Some(password))
+        }
     };
-    let mut login = Login { token, ca_cert, user: String::new() };
-    login.user = user_of(&url, &login).await?;
-    remember(&url, login, &args)
+    let login = identified(&url, Login { token, ca_cert, ..Login::default() }, &args, password);
+    remember(&url, login.await?, &args)
+}
+
+/// With whom the token belongs to, which also proves that it holds; a password that must be changed is.
+async fn identified(
+    url: &str,
+    mut login: Login,
+    args: &LoginArgs,
+    password: Option<String>,
+) -> Result<Login, CliError> {
+    let api = |login: &Login| {
+        let login = login.clone();
+        Api::new(url, Context { server: url.to_owned(), login, ..Context::default() })
+    };
+    let as_token = api(&login)?;
+    let id = login.token.split(':').next().unwrap_or_default();
+    let token = as_token.get("tokens", id, "checking the token").await?;
+    text(&token, "userId").clone_into(&mut login.user);
+    let user = match as_token.get("users", &login.user, "reading your user").await {
+        Ok(user) => user,
+        // Not every token may read its user; the id serves in place of the name.
+        Err(error) if matches!(error.failure, Failure::Forbidden | Failure::NotFound) => {
+            Value::Null
+        }
+        Err(error) => return Err(error),
+    };
+    text(&user, "username").clone_into(&mut login.username);
+    if let Some(password) = password
+        && user["mustChangePassword"] == true
+    {
+        password::replace_at_login(&api(&login)?, args, &password).await?;
+    }
+    Ok(login)
 }
 
 /// As the current login, unless another is to stay that. One of the same name and server keeps its
@@ -48,7 +82,7 @@ fn remember(url: &str, login: Login, args: &LoginArgs) -> Result<(), CliError> {
         Some(known) => known.clone(),
         None => Context { server: url.to_owned(), ..Context::default() },
     };
-    let user = login.user.clone();
+    let user = if login.username.is_empty() { &login.user } else { &login.username }.clone();
     context.login = login;
     // Whoever logs in again expects that nothing of before stands in the way.
     credential::forget(&name)?;
@@ -118,7 +152,12 @@ async fn ping(url: &str, trust: &Trust) -> Result<(), HttpError> {
     http.send(Method::GET, "/ping", None).await.map(|_| ())
 }
 
-async fn password_login(url: &str, trust: &Trust, args: &LoginArgs) -> Result<String, CliError> {
+/// The token, and the password that it was given for.
+async fn password_login(
+    url: &str,
+    trust: &Trust,
+    args: &LoginArgs,
+) -> Result<(String, String), CliError> {
     let username = match &args.username {
         Some(username) => username.clone(),
         None => prompt::line("username", "--username, or --token")?,
@@ -135,7 +174,7 @@ async fn password_login(url: &str, trust: &Trust, args: &LoginArgs) -> Result<St
     let answer = http.send(Method::POST, path, Some(body.to_string())).await?;
     let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     if answer.status.is_success() && !text(&body, "token").is_empty() {
-        return Ok(text(&body, "token").to_owned());
+        return Ok((text(&body, "token").to_owned(), password));
     }
     let said = body["message"].as_str().unwrap_or("the server gave no reason");
     let (failure, hint) = match answer.status.as_u16() {
@@ -146,15 +185,6 @@ async fn password_login(url: &str, trust: &Trust, args: &LoginArgs) -> Result<St
     };
     let text = format!("logging in to {url} as \"{username}\": {said}");
     Err(CliError::new(failure, text).hint(hint))
-}
-
-/// Whom the token belongs to, which also proves that it holds.
-async fn user_of(url: &str, login: &Login) -> Result<String, CliError> {
-    let context = Context { server: url.to_owned(), login: login.clone(), ..Context::default() };
-    let api = Api::new(url, context)?;
-    let id = login.token.split(':').next().unwrap_or_default();
-    let token = api.get("tokens", id, "checking the token").await?;
-    Ok(text(&token, "userId").to_owned())
 }
 
 pub async fn logout(server: Option<&str>) -> Result<(), CliError> {

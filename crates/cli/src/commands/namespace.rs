@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use api_management::keys::PROJECT_ID;
 
 use crate::api::{Api, encode, id, text};
-use crate::args::{Format, NamespaceCommand};
-use crate::commands::place;
+use crate::args::NamespaceCommand;
+use crate::commands::{listing, place};
 use crate::error::{CliError, Failure};
 use crate::output::{self, Column, age};
 use crate::prompt;
@@ -41,18 +41,21 @@ pub fn project_of(namespace: &Value) -> &str {
 
 pub async fn run(command: NamespaceCommand) -> Result<(), CliError> {
     match command {
-        NamespaceCommand::Ls { cluster, project, output } => {
-            let api = Api::open(output.server.name())?;
+        NamespaceCommand::Ls { cluster, project, list } => {
+            let api = Api::open(list.output.server.name())?;
             let given = (cluster.name(), project.project.as_deref());
             let (cluster, project) = place::cluster_and_project(&api, given.0, given.1).await?;
-            let mut found = api.list_kube(&path(&cluster), "listing namespaces").await?;
-            if let Some(project) = &project {
-                found.retain(|namespace| project_of(namespace) == id(project));
-            }
-            if output.output == Format::Table {
-                name_projects(&api, &cluster, &mut found).await?;
-            }
-            output::list(output.output, COLUMNS, &found)
+            let read = async || {
+                let mut found = api.list_kube(&path(&cluster), "listing namespaces").await?;
+                if let Some(project) = &project {
+                    found.retain(|namespace| project_of(namespace) == id(project));
+                }
+                if list.format().is_table() {
+                    name_projects(&api, &cluster, &mut found).await?;
+                }
+                Ok(found)
+            };
+            listing::show(&list, COLUMNS, read).await
         }
         NamespaceCommand::Create { name, cluster, project, output } => {
             let api = Api::open(output.server.name())?;
@@ -67,9 +70,9 @@ pub async fn run(command: NamespaceCommand) -> Result<(), CliError> {
             body["metadata"]["name"] = name.as_str().into();
             let what = format!("creating namespace \"{name}\"");
             let made = api.call(Method::POST, &path(&cluster), Some(&body), &what).await?;
-            match output.output {
-                Format::Table => output::print(&name),
-                format => output::one(format, &[], &made),
+            match output.output.is_table() {
+                true => output::print(&name),
+                false => output::one(output.output, &[], &made),
             }
         }
         NamespaceCommand::Move { names, cluster, project, no_project, server } => {

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::api::{self, Api, Named, id, text};
+use crate::args::Format;
 use crate::error::{CliError, Failure};
 
 /// The cluster given, else the context's.
@@ -62,4 +63,32 @@ pub async fn cluster_and_project(
             .hint("\"drover project ls\" shows the projects of a cluster"));
     }
     Ok((cluster, Some(project)))
+}
+
+/// Field that [`name_clusters`] adds.
+const CLUSTER_NAME: &str = "clusterName";
+
+/// For tables: puts the name of its cluster into each object that has a `clusterId`.
+pub async fn name_clusters(
+    api: &Api,
+    format: Format,
+    objects: &mut [Value],
+) -> Result<(), CliError> {
+    if !format.is_table() || objects.iter().all(|object| text(object, "clusterId").is_empty()) {
+        return Ok(());
+    }
+    let clusters = api.list(api::CLUSTER.plural, &[]).await?;
+    for object in objects {
+        let known = clusters.iter().find(|cluster| id(cluster) == text(object, "clusterId"));
+        if let (Some(cluster), Some(map)) = (known, object.as_object_mut()) {
+            map.insert(CLUSTER_NAME.to_owned(), api::name(cluster).into());
+        }
+    }
+    Ok(())
+}
+
+/// The name of an object's cluster, or its id where nobody knows the name.
+pub fn cluster_shown(object: &Value) -> String {
+    let name = text(object, CLUSTER_NAME);
+    if name.is_empty() { text(object, "clusterId").to_owned() } else { name.to_owned() }
 }

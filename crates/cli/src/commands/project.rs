@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, id, tell_if_only_kept, text};
 use crate::args::{Member, OutputArgs, ProjectCommand, WaitArgs};
-use crate::commands::{place, role, wait};
+use crate::commands::{listing, place, role, wait};
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column, age};
+use crate::output::{self, Column, Columns, age};
 use crate::prompt;
 
 pub const COLUMNS: &[Column] = &[
     Column { heading: "NAME", cell: |project, _| text(project, "name").to_owned() },
     Column { heading: "ID", cell: |project, _| text(project, "id").to_owned() },
-    Column { heading: "CLUSTER", cell: |project, _| text(project, "clusterId").to_owned() },
+    Column { heading: "CLUSTER", cell: |project, _| place::cluster_shown(project) },
     Column { heading: "STATE", cell: |project, _| text(project, "state").to_owned() },
     Column { heading: "AGE", cell: |project, now| age(text(project, "created"), now) },
 ];
@@ -21,25 +21,43 @@ const ROWS: &[Column] = &[
     Column { heading: "Name", cell: |project, _| text(project, "name").to_owned() },
     Column { heading: "Id", cell: |project, _| text(project, "id").to_owned() },
     Column { heading: "Description", cell: |project, _| text(project, "description").to_owned() },
-    Column { heading: "Cluster", cell: |project, _| text(project, "clusterId").to_owned() },
+    Column { heading: "Cluster", cell: |project, _| place::cluster_shown(project) },
     Column { heading: "State", cell: |project, _| text(project, "state").to_owned() },
     Column { heading: "Created", cell: |project, _| text(project, "created").to_owned() },
 ];
 
+const LISTED: Columns = Columns {
+    always: COLUMNS,
+    wide: &[
+        Column { heading: "CLUSTER ID", cell: |project, _| text(project, "clusterId").to_owned() },
+        Column {
+            heading: "DESCRIPTION",
+            cell: |project, _| text(project, "description").to_owned(),
+        },
+    ],
+};
+
 pub async fn run(command: ProjectCommand) -> Result<(), CliError> {
     match command {
-        ProjectCommand::Ls { cluster, all_clusters, output } => {
-            let api = Api::open(output.server.name())?;
+        ProjectCommand::Ls { cluster, all_clusters, list } => {
+            let api = Api::open(list.output.server.name())?;
             let cluster = match all_clusters {
                 true => None,
                 false => place::chosen_cluster(&api, cluster.name()).await?,
             };
             let filter: Vec<_> = cluster.iter().map(|cluster| ("clusterId", id(cluster))).collect();
-            output::list(output.output, COLUMNS, &api.list("projects", &filter).await?)
+            let read = async || {
+                let mut projects = api.list("projects", &filter).await?;
+                place::name_clusters(&api, list.format(), &mut projects).await?;
+                Ok(projects)
+            };
+            listing::show(&list, LISTED, read).await
         }
         ProjectCommand::Get { project, cluster, output } => {
             let api = Api::open(output.server.name())?;
-            let project = place::project(&api, cluster.name(), &project).await?;
+            let mut project = place::project(&api, cluster.name(), &project).await?;
+            let shown = std::slice::from_mut(&mut project);
+            place::name_clusters(&api, output.output, shown).await?;
             output::one(output.output, ROWS, &project)
         }
         ProjectCommand::Create { name, description, cluster, wait, output } => {
@@ -52,12 +70,11 @@ pub async fn run(command: ProjectCommand) -> Result<(), CliError> {
             let project = place::project(&api, cluster.name(), &project).await?;
             remove(&api, &project, yes).await
         }
-        ProjectCommand::Members { project, cluster, output } => {
-            let api = Api::open(output.server.name())?;
+        ProjectCommand::Members { project, cluster, list } => {
+            let api = Api::open(list.output.server.name())?;
             let project = place::project(&api, cluster.name(), &project).await?;
-            let filter = [("projectId", id(&project))];
-            let bindings = api.list(role::PROJECT_BINDINGS, &filter).await?;
-            role::show_bindings(&api, bindings, output.output).await
+            let filter = ("projectId", id(&project));
+            role::show_bindings(&api, role::PROJECT_BINDINGS, filter, &list).await
         }
         ProjectCommand::AddMember { member, output } => {
             let api = Api::open(output.server.name())?;

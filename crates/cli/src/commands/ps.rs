@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::api::{Api, encode, id, text};
-use crate::args::{Format, PsArgs};
+use crate::args::PsArgs;
 use crate::commands::{namespace, place};
 use crate::error::{CliError, Failure};
 use crate::output::{self, Column, age};
@@ -56,20 +56,31 @@ pub async fn run(args: PsArgs) -> Result<(), CliError> {
             Err(error) => {
                 let name = text(&cluster, "name");
                 tell!("warning: cluster {}: {}", name, error.message);
-                failures.push(error.failure);
+                failures.push(error);
             }
         }
     }
-    if failures.len() < asked || args.output.output != Format::Table {
+    if failures.len() < asked || !args.output.output.is_table() {
         output::list(args.output.output, COLUMNS, &rows)?;
     }
-    match failures.iter().find(|f| **f == Failure::Unreachable).or(failures.first()) {
-        None => Ok(()),
-        Some(failure) => {
-            let text = format!("{} of {asked} clusters could not be read", failures.len());
-            Err(CliError::new(*failure, text).hint("\"drover cluster ls\" shows their states"))
-        }
+    summary(failures, asked)
+}
+
+/// What the command ends with: one that does not answer weighs more than one that refuses.
+fn summary(mut failures: Vec<CliError>, asked: usize) -> Result<(), CliError> {
+    let text = format!("{} of {asked} clusters could not be read", failures.len());
+    let unreachable = failures.iter().position(|error| error.failure == Failure::Unreachable);
+    if failures.is_empty() {
+        return Ok(());
     }
+    let worst = failures.swap_remove(unreachable.unwrap_or_default());
+    let mut error = CliError::new(worst.failure, text);
+    // Says who can give the right that was missing.
+    error.denied = worst.denied;
+    Err(match error.failure {
+        Failure::Forbidden => error,
+        _ => error.hint("\"drover cluster ls\" shows their states"),
+    })
 }
 
 /// The clusters to look into, and the project to keep to.

@@ -1,10 +1,12 @@
 //! `drover role …`: role templates, and who has them where.
 
+use api_management::user::LOCAL_PRINCIPAL;
+use http::Method;
 use serde_json::{Value, json};
 
-use crate::api::{self, Api, id, tell_if_only_kept, text};
-use crate::args::{Format, RoleCommand, RoleTarget};
-use crate::commands::place;
+use crate::api::{self, Api, encode, id, tell_if_only_kept, text};
+use crate::args::{Format, ListArgs, RoleCommand, RoleTarget};
+use crate::commands::{listing, place};
 use crate::error::{CliError, Failure};
 use crate::output::{self, Column};
 
@@ -75,26 +77,27 @@ fn who(binding: &Value) -> String {
 pub async fn run(command: RoleCommand) -> Result<(), CliError> {
     match command {
         RoleCommand::Ls(args) => {
-            let api = Api::open(args.server.name())?;
-            output::list(args.output, COLUMNS, &api.list("roletemplates", &[]).await?)
+            let api = Api::open(args.output.server.name())?;
+            listing::show(&args, COLUMNS, async || api.list("roletemplates", &[]).await).await
         }
         RoleCommand::Get { role, output } => {
             let api = Api::open(output.server.name())?;
             output::one(output.output, ROWS, &api.resolve(&api::ROLE, &role).await?)
         }
-        RoleCommand::Bindings { place, output } => {
-            let api = Api::open(output.server.name())?;
-            let bindings = match &place.project.project {
+        RoleCommand::Bindings { place, list } => {
+            let api = Api::open(list.output.server.name())?;
+            match &place.project.project {
                 Some(project) => {
                     let project = place::project(&api, place.cluster.name(), project).await?;
-                    api.list(PROJECT_BINDINGS, &[("projectId", id(&project))]).await?
+                    let filter = ("projectId", id(&project));
+                    show_bindings(&api, PROJECT_BINDINGS, filter, &list).await
                 }
                 None => {
                     let cluster = place::cluster(&api, place.cluster.name()).await?;
-                    api.list(CLUSTER_BINDINGS, &[("clusterId", id(&cluster))]).await?
+                    let filter = ("clusterId", id(&cluster));
+                    show_bindings(&api, CLUSTER_BINDINGS, filter, &list).await
                 }
-            };
-            show_bindings(&api, bindings, output.output).await
+            }
         }
         RoleCommand::Grant { target, output } => {
             let api = Api::open(output.server.name())?;
@@ -110,23 +113,47 @@ pub async fn run(command: RoleCommand) -> Result<(), CliError> {
 /// In tables with the names of users, as far as the caller may see them.
 pub async fn show_bindings(
     api: &Api,
-    mut bindings: Vec<Value>,
-    format: Format,
+    plural: &str,
+    filter: (&str, &str),
+    args: &ListArgs,
 ) -> Result<(), CliError> {
-    if format == Format::Table {
-        let users = match api.list("users", &[]).await {
-            Ok(users) => users,
-            Err(error) if error.failure == Failure::Forbidden => Vec::new(),
-            Err(error) => return Err(error),
+    let read = async || {
+        let mut bindings = api.list(plural, &[filter]).await?;
+        if args.format().is_table() {
+            name_users(api, &mut bindings).await?;
+        }
+        Ok(bindings)
+    };
+    listing::show(args, BINDING_COLUMNS, read).await
+}
+
+async fn name_users(api: &Api, bindings: &mut [Value]) -> Result<(), CliError> {
+    let users = match api.list("users", &[]).await {
+        Ok(users) => users,
+        Err(error) if error.failure == Failure::Forbidden => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    for binding in bindings {
+        let user_id = text(binding, "userId").to_owned();
+        let known = users.iter().find(|user| id(user) == user_id);
+        let name = match known {
+            Some(user) => text(user, "username").to_owned(),
+            None if user_id.is_empty() => continue,
+            None => login_name(api, &user_id).await,
         };
-        for binding in &mut bindings {
-            let known = users.iter().find(|user| id(user) == text(binding, "userId"));
-            if let (Some(user), Some(map)) = (known, binding.as_object_mut()) {
-                map.insert("username".to_owned(), user["username"].clone());
-            }
+        if let Some(map) = binding.as_object_mut() {
+            map.insert("username".to_owned(), name.into());
         }
     }
-    output::list(format, BINDING_COLUMNS, &bindings)
+    Ok(())
+}
+
+/// What a user logs in with, which everybody may look up; empty when the server does not say.
+pub async fn login_name(api: &Api, user_id: &str) -> String {
+    let principal = format!("{LOCAL_PRINCIPAL}{user_id}");
+    let path = format!("/v3/principals/{}", encode(&principal));
+    let found = api.call(Method::GET, &path, None, "a user's name").await;
+    text(&found.unwrap_or_default(), "loginName").to_owned()
 }
 
 /// A user's role somewhere, with names for people.

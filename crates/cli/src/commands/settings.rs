@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, text};
-use crate::args::{Format, SettingsCommand};
+use crate::api::{Api, id, text};
+use crate::args::SettingsCommand;
+use crate::commands::listing;
 use crate::error::{CliError, Failure};
 use crate::output::{self, Column};
+use crate::similar;
 
 const SETTINGS: &str = "settings";
 /// Longest value in a table, in characters.
@@ -36,17 +38,20 @@ fn source(setting: &Value) -> &'static str {
 pub async fn run(command: SettingsCommand) -> Result<(), CliError> {
     match command {
         SettingsCommand::Ls(args) => {
-            let api = Api::open(args.server.name())?;
-            let mut settings = api.list(SETTINGS, &[]).await?;
-            settings.sort_by(|a, b| text(a, "id").cmp(text(b, "id")));
-            output::list(args.output, COLUMNS, &settings)
+            let api = Api::open(args.output.server.name())?;
+            let read = async || {
+                let mut settings = api.list(SETTINGS, &[]).await?;
+                settings.sort_by(|a, b| text(a, "id").cmp(text(b, "id")));
+                Ok(settings)
+            };
+            listing::show(&args, COLUMNS, read).await
         }
         SettingsCommand::Get { name, output } => {
             let api = Api::open(output.server.name())?;
             let setting = find(&api, &name).await?;
-            match output.output {
-                Format::Table => output::print(text(&setting, "value")),
-                format => output::one(format, &[], &setting),
+            match output.output.is_table() {
+                true => output::print(text(&setting, "value")),
+                false => output::one(output.output, &[], &setting),
             }
         }
         SettingsCommand::Set { name, value, server } => {
@@ -69,11 +74,16 @@ pub async fn run(command: SettingsCommand) -> Result<(), CliError> {
 }
 
 async fn find(api: &Api, name: &str) -> Result<Value, CliError> {
-    let found = api.get(SETTINGS, name, &format!("setting \"{name}\"")).await;
-    found.map_err(|error| match error.failure {
-        Failure::NotFound => error.hint("\"drover settings ls\" shows all settings"),
-        _ => error,
-    })
+    let error = match api.get(SETTINGS, name, &format!("setting \"{name}\"")).await {
+        Err(error) if error.failure == Failure::NotFound => error,
+        other => return other,
+    };
+    let known = api.list(SETTINGS, &[]).await.unwrap_or_default();
+    let shows = "\"drover settings ls\" shows all settings";
+    Err(error.hint(match similar::closest(name, known.iter().map(id)) {
+        Some(meant) => format!("did you mean \"{meant}\"? {shows}"),
+        None => shows.to_owned(),
+    }))
 }
 
 async fn put(api: &Api, name: &str, value: &str) -> Result<Value, CliError> {

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use crate::api::{self, Api, text};
 use crate::args::{Format, TokenCommand};
+use crate::commands::{listing, place};
 use crate::error::CliError;
 use crate::output::{self, Column, age};
 
 pub const COLUMNS: &[Column] = &[
     Column { heading: "ID", cell: |token, _| text(token, "id").to_owned() },
     Column { heading: "DESCRIPTION", cell: |token, _| text(token, "description").to_owned() },
-    Column { heading: "CLUSTER", cell: |token, _| text(token, "clusterId").to_owned() },
+    Column { heading: "CLUSTER", cell: |token, _| place::cluster_shown(token) },
     Column { heading: "EXPIRES", cell: expires },
     Column { heading: "CURRENT", cell: |token, _| current(token) },
     Column { heading: "AGE", cell: |token, now| age(text(token, "created"), now) },
@@ -34,8 +35,13 @@ fn current(token: &Value) -> String {
 pub async fn run(command: TokenCommand) -> Result<(), CliError> {
     match command {
         TokenCommand::Ls(args) => {
-            let api = Api::open(args.server.name())?;
-            output::list(args.output, COLUMNS, &api.list("tokens", &[]).await?)
+            let api = Api::open(args.output.server.name())?;
+            let read = async || {
+                let mut tokens = api.list("tokens", &[]).await?;
+                place::name_clusters(&api, args.format(), &mut tokens).await?;
+                Ok(tokens)
+            };
+            listing::show(&args, COLUMNS, read).await
         }
         TokenCommand::Create { description, ttl, cluster, output } => {
             let api = Api::open(output.server.name())?;
@@ -65,9 +71,9 @@ async fn create(
         body["clusterId"] = api.resolve(&api::CLUSTER, name).await?["id"].take();
     }
     let token = api.create("tokens", &body, "creating a token").await?;
-    match format {
-        Format::Table => output::print(text(&token, "token"))?,
-        format => output::one(format, &[], &token)?,
+    match format.is_table() {
+        true => output::print(text(&token, "token"))?,
+        false => output::one(format, &[], &token)?,
     }
     tell!("created token {}; it cannot be shown again", text(&token, "id"));
     Ok(())

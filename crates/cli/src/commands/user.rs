@@ -1,11 +1,13 @@
 //! `drover user …`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::api::{self, Api, id, text};
-use crate::args::{NewPassword, UserCommand};
-use crate::error::CliError;
-use crate::output::{self, Column, age};
+use crate::args::UserCommand;
+use crate::commands::listing;
+use crate::commands::password::{self, new_password};
+use crate::error::{CliError, Failure};
+use crate::output::{self, Column, Columns, age};
 use crate::prompt;
 
 pub const COLUMNS: &[Column] = &[
@@ -32,11 +34,24 @@ const ROWS: &[Column] = &[
     Column { heading: "Created", cell: |user, _| text(user, "created").to_owned() },
 ];
 
+const LISTED: Columns = Columns {
+    always: COLUMNS,
+    wide: &[
+        Column { heading: "DESCRIPTION", cell: |user, _| text(user, "description").to_owned() },
+        Column {
+            heading: "MUST CHANGE PASSWORD",
+            cell: |user, _| {
+                if user["mustChangePassword"] == true { "yes" } else { "no" }.to_owned()
+            },
+        },
+    ],
+};
+
 pub async fn run(command: UserCommand) -> Result<(), CliError> {
     match command {
         UserCommand::Ls(args) => {
-            let api = Api::open(args.server.name())?;
-            output::list(args.output, COLUMNS, &api.list("users", &[]).await?)
+            let api = Api::open(args.output.server.name())?;
+            listing::show(&args, LISTED, async || api.list("users", &[]).await).await
         }
         UserCommand::Get { user, output } => {
             let api = Api::open(output.server.name())?;
@@ -59,22 +74,31 @@ pub async fn run(command: UserCommand) -> Result<(), CliError> {
         UserCommand::Enable { users, server } => {
             enable(&Api::open(server.name())?, &users, true).await
         }
-        UserCommand::SetPassword { user, password, end_tokens, server } => {
+        UserCommand::SetPassword { user: Some(user), password, end_tokens, server, .. } => {
             let api = Api::open(server.name())?;
             let found = api.resolve(&api::USER, &user).await?;
             let password = new_password(password, &user)?;
-            let body = json!({"newPassword": password, "endTokens": end_tokens});
-            let what = format!("setting the password of \"{user}\"");
-            let done = api.action("users", id(&found), "setpassword", &body, &what).await?;
-            let ended = done["endedTokens"].as_u64().unwrap_or_default();
-            let remaining = done["remainingTokens"].as_u64().unwrap_or_default();
-            tell!("{user} has a new password; logins and tokens ended: {ended}");
-            if remaining > 0 {
-                tell!(
-                    "{remaining} tokens for the API or in kubeconfigs still hold; \"--end-tokens\" ends them, too"
-                );
-            }
-            Ok(())
+            set_password(&api, &found, &password, end_tokens).await
+        }
+        UserCommand::SetPassword {
+            user: None,
+            current_password,
+            current_password_stdin,
+            password,
+            end_tokens,
+            server,
+        } => {
+            let api = Api::open(server.name())?;
+            let current = prompt::given_or_asked(
+                current_password,
+                current_password_stdin,
+                "current password",
+                "--current-password-stdin, or DROVER_PASSWORD",
+            )?;
+            let login = api.login();
+            let own = if login.username.is_empty() { &login.user } else { &login.username };
+            let new = new_password(password, own)?;
+            password::change_own(&api, &current, &new, end_tokens).await
         }
         UserCommand::Rm { users, yes, server } => {
             let api = Api::open(server.name())?;
@@ -83,10 +107,28 @@ pub async fn run(command: UserCommand) -> Result<(), CliError> {
     }
 }
 
-fn new_password(given: NewPassword, user: &str) -> Result<String, CliError> {
-    let question = format!("password for {user}");
-    let instead = "--password-stdin, or DROVER_USER_PASSWORD";
-    prompt::given_or_asked(given.password, given.password_stdin, &question, instead)
+/// Sets a user's password without knowing the one before.
+async fn set_password(
+    api: &Api,
+    user: &Value,
+    new: &str,
+    end_tokens: bool,
+) -> Result<(), CliError> {
+    let name = api::name(user);
+    let body = json!({"newPassword": new, "endTokens": end_tokens});
+    let what = format!("setting the password of \"{name}\"");
+    let done = api.action("users", id(user), "setpassword", &body, &what).await;
+    let done = done.map_err(|mut error| {
+        if error.failure == Failure::Forbidden && id(user) == api.login().user {
+            // No right is missing for that.
+            error.denied = None;
+            return error.hint("leave out the name to change your own password");
+        }
+        error
+    })?;
+    tell!("{name} has a new password; logins and tokens ended: {}", password::ended(&done));
+    password::tell_remaining(&done);
+    Ok(())
 }
 
 /// All names are resolved before the first user is changed.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::api::{Api, id, text};
+use crate::api::{self, Api, id, text};
 use crate::args::WaitCommandArgs;
 use crate::checklist::Checklist;
 use crate::error::{CliError, Failure};
@@ -107,7 +107,7 @@ pub async fn until(
     goal: &Goal,
     timeout: Duration,
 ) -> Result<Value, CliError> {
-    let title = format!("{} \"{}\"", text(object, "type"), name_of(object));
+    let title = format!("{} \"{}\"", text(object, "type"), api::name(object));
     let mut steps = Checklist::on_terminal();
     steps.begin(&format!("{title}: {goal}"));
     let result = look_until(api, plural, object, goal, timeout, &mut steps).await;
@@ -164,13 +164,6 @@ fn describe(object: &Value) -> String {
         "" => state.to_owned(),
         message => format!("{state} ({message})"),
     }
-}
-
-pub fn name_of(object: &Value) -> &str {
-    [text(object, "username"), text(object, "name")]
-        .into_iter()
-        .find(|name| !name.is_empty())
-        .unwrap_or_else(|| id(object))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::*;
 
 fn login(token: &str) -> Login {
-    Login { token: token.into(), user: "u-1".into(), ca_cert: "PEM".into() }
+    Login { token: token.into(), user: "u-1".into(), username: "ann".into(), ca_cert: "PEM".into() }
 }
 
 /// Contexts by name, server and token; the first is the current one.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
-use kube::api::PostParams;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::time::timeout;
 
@@ -69,6 +70,13 @@ pub async fn reach(target: &kube::Client, url: &str) -> Result<String, CliError>
             Err(CliError::new(Failure::Unreachable, text).hint(apply::UNREACHABLE_HINT))
         }
     }
+}
+
+/// Whether the cluster has any node; none when it does not say.
+pub async fn has_nodes(target: &kube::Client) -> Option<bool> {
+    let nodes = kube::Api::<Node>::all(target.clone());
+    let found = nodes.list_metadata(&ListParams::default().limit(1)).await;
+    found.ok().map(|found| !found.items.is_empty())
 }
 
 /// Asks beforehand for the right that is missing most often.

@@ -1,0 +1,60 @@
+//! `drover version`: of this program and of the server that it talks to.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::api::{Api, text};
+use crate::args::VersionArgs;
+use crate::error::{CliError, Failure};
+use crate::output::{self, Column};
+
+const ROWS: &[Column] = &[
+    Column { heading: "Client", cell: |version, _| text(version, "client").to_owned() },
+    Column { heading: "Server", cell: |version, _| text(&version["server"], "url").to_owned() },
+    Column {
+        heading: "Rancher API",
+        cell: |version, _| text(&version["server"], "rancher").to_owned(),
+    },
+    Column {
+        heading: "Kubernetes API",
+        cell: |version, _| text(&version["server"], "kubernetes").to_owned(),
+    },
+];
+
+pub async fn run(args: VersionArgs) -> Result<(), CliError> {
+    let format = args.output.output;
+    let mut version = json!({"client": env!("CARGO_PKG_VERSION")});
+    if args.client {
+        return output::one(format, ROWS, &version);
+    }
+    let server = match Api::open(args.output.server.name()) {
+        Ok(api) => of_server(&api).await,
+        Err(error) => Err(error),
+    };
+    // What is known of this program is shown in any case.
+    match server {
+        Ok(server) => {
+            version["server"] = server;
+            output::one(format, ROWS, &version)
+        }
+        Err(error) => {
+            output::one(format, ROWS, &version)?;
+            Err(match error.failure {
+                Failure::Unauthenticated => error.during("the server's version"),
+                _ => error,
+            })
+        }
+    }
+}
+
+async fn of_server(api: &Api) -> Result<Value, CliError> {
+    let what = "the server's version";
+    let kubernetes = api.call(Method::GET, "/version", None, what).await?;
+    let rancher = api.get("settings", api_management::setting::SERVER_VERSION, what).await?;
+    Ok(json!({
+        "url": api.url(),
+        // The versions whose clients the server works with.
+        "rancher": text(&rancher, "value"),
+        "kubernetes": text(&kubernetes, "gitVersion"),
+    }))
+}
