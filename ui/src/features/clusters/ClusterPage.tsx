@@ -20,6 +20,7 @@ import { tell } from "../../ui/Toasts.tsx";
 import { byRef, providerWord, stateWord, toneOf } from "./model.ts";
 import { togglePin, usePins } from "./pins.ts";
 import { RemoveDialog } from "./RemoveDialog.tsx";
+import { UnavailableNotice } from "./UnavailableNotice.tsx";
 
 const Current = createContext<Cluster | undefined>(undefined);
 
@@ -84,8 +85,15 @@ function Gone({ reference }: { reference: string }) {
   );
 }
 
-/** Title, state, facts and actions: the same on each page of a cluster. */
-export function ClusterHead() {
+interface ClusterHeadProps {
+  /** What the page is of the cluster; absent on the overview. */
+  page?: string;
+  /** The page says what helps while the cluster is unavailable. */
+  saysWhatHelps?: boolean;
+}
+
+/** Title, state, facts, actions, and what fails: alike on each page of a cluster. */
+export function ClusterHead({ page, saysWhatHelps = false }: ClusterHeadProps) {
   const cluster = useCluster();
   const navigate = useNavigate();
   const [removing, setRemoving] = useState(false);
@@ -93,7 +101,7 @@ export function ClusterHead() {
   return (
     <>
       <PageHead
-        title={cluster.name}
+        title={page ? `${page} of ${cluster.name}` : cluster.name}
         mark={<StatePill tone={toneOf(cluster)}>{stateWord(cluster)}</StatePill>}
         facts={facts(cluster)}
         actions={
@@ -132,6 +140,7 @@ export function ClusterHead() {
           </>
         }
       />
+      <UnavailableNotice cluster={cluster} withoutLink={saysWhatHelps} />
       {removing && (
         <RemoveDialog
           cluster={cluster}
