@@ -13,6 +13,7 @@ import { Button } from "../../ui/Button.tsx";
 import { useShortcut } from "../../ui/keyboard.ts";
 import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
+import { usePast } from "../../ui/Past.tsx";
 import { Shape } from "../../ui/StateMark.tsx";
 import { Key } from "../../ui/Tags.tsx";
 import { useNow } from "../../ui/Time.tsx";
@@ -29,6 +30,7 @@ export function ListPage({ search }: { search: ClusterSearch }) {
   const navigate = useNavigate();
   const clusters = useQuery(clustersQuery);
   const now = useNow(TICK_MS);
+  const offline = usePast();
   const change = (next: Partial<Record<keyof ClusterSearch, unknown>>, replace = false) => {
     const merged = { ...search, ...next };
     const kept = Object.entries(merged).filter(([, value]) => value !== undefined && value !== "");
@@ -57,7 +59,7 @@ export function ListPage({ search }: { search: ClusterSearch }) {
         }
       />
       <FilterBar search={search} clusters={found} onChange={change} />
-      {clusters.isError && (
+      {clusters.isError && !offline && (
         <Notice
           tone="err"
           title="The list of clusters could not be read."
@@ -77,6 +79,7 @@ export function ListPage({ search }: { search: ClusterSearch }) {
           <ClusterTable
             clusters={shown}
             grouped={!search.sort && !search.q && !search.state}
+            waitingShown={search.waiting ?? false}
             sort={search.sort ?? "state"}
             descending={search.descending ?? false}
             now={now}
@@ -86,10 +89,16 @@ export function ListPage({ search }: { search: ClusterSearch }) {
                 descending: descending || undefined,
               })
             }
+            onShowWaiting={(shown) => change({ waiting: shown || undefined }, true)}
           />
         )}
         {clusters.data && shown.length === 0 && (
-          <Nothing search={search} total={all.length} onChange={change} onImport={openImport} />
+          <Nothing
+            search={search}
+            total={all.length}
+            onChange={change}
+            onImport={openImport}
+          />
         )}
         {clusters.data && onlyLocal(all) && !search.q && !search.state && (
           <Blank
