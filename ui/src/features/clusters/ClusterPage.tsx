@@ -20,6 +20,7 @@ import { tell } from "../../ui/Toasts.tsx";
 import { byRef, providerWord, stateWord, toneOf } from "./model.ts";
 import { togglePin, usePins } from "./pins.ts";
 import { RemoveDialog } from "./RemoveDialog.tsx";
+import { useRemovalDenial } from "./rights.ts";
 import { UnavailableNotice } from "./UnavailableNotice.tsx";
 
 const Current = createContext<Cluster | undefined>(undefined);
@@ -95,6 +96,7 @@ interface ClusterHeadProps {
 /** Title, state, facts, actions, and what fails: alike on each page of a cluster. */
 export function ClusterHead({ page, saysWhatHelps = false }: ClusterHeadProps) {
   const cluster = useCluster();
+  const denial = useRemovalDenial(cluster);
   const navigate = useNavigate();
   const [removing, setRemoving] = useState(false);
   const pinned = usePins().includes(cluster.id);
@@ -131,6 +133,7 @@ export function ClusterHead({ page, saysWhatHelps = false }: ClusterHeadProps) {
                 <MenuItem
                   icon={<IconTrash size={16} stroke={1.5} />}
                   danger
+                  deniedBecause={denial}
                   onSelect={() => setRemoving(true)}
                 >
                   Remove…

@@ -25,6 +25,7 @@ import { checklist, summary } from "./checklist.ts";
 import styles from "./ImportDialog.module.css";
 import { ImportSteps } from "./ImportSteps.tsx";
 import { RemoveDialog } from "./RemoveDialog.tsx";
+import { useRemovalDenial } from "./rights.ts";
 
 /** Kubernetes versions that the agent is tested with begin here. */
 const KUBERNETES_MIN = "1.28";
@@ -138,6 +139,7 @@ function FollowDialog({ cluster, onClose }: { cluster: Cluster; onClose(): void 
   const now = useNow(1000);
   const tokens = useQuery(registrationTokensQuery(cluster.id));
   const [removing, setRemoving] = useState(false);
+  const denial = useRemovalDenial(cluster);
   const token = newest(tokens.data ?? []);
   const steps = checklist(cluster, token, now);
   const active = cluster.state === "active";
@@ -165,7 +167,7 @@ function FollowDialog({ cluster, onClose }: { cluster: Cluster; onClose(): void 
             <span className="grow small second">
               You can close this. It goes on, and the list of clusters shows how far it is.
             </span>
-            <Button kind="danger" onClick={() => setRemoving(true)}>
+            <Button kind="danger" deniedBecause={denial} onClick={() => setRemoving(true)}>
               Cancel import…
             </Button>
             <Button onClick={onClose}>Close</Button>
