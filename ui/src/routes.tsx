@@ -1,6 +1,6 @@
 /** Every route, and what has to be so before it shows: everything but the login needs one. */
 
-import type { QueryClient } from "@tanstack/react-query";
+import { type QueryClient, useQuery } from "@tanstack/react-query";
 import {
   createRootRouteWithContext,
   createRoute,
@@ -22,6 +22,8 @@ import { NodesPage } from "./features/clusters/NodesPage.tsx";
 import { OverviewPage } from "./features/clusters/OverviewPage.tsx";
 import { readSearch } from "./features/clusters/search.ts";
 import { LoginPage } from "./features/login/LoginPage.tsx";
+import { FirstPasswordPage } from "./features/passwords/FirstPasswordPage.tsx";
+import { PasswordPage } from "./features/passwords/PasswordPage.tsx";
 import { paths } from "./paths.ts";
 
 const root = createRootRouteWithContext<{ client: QueryClient }>()({ component: Outlet });
@@ -57,11 +59,16 @@ const signedIn = createRoute({
       throw redirect(paths.login(location.href === "/" ? undefined : location.href));
     }
   },
-  component: () => (
-    <Shell>
-      <Outlet />
-    </Shell>
-  ),
+  component: function SignedIn() {
+    const { data: user } = useQuery(sessionQuery);
+    // Nothing else shows before a new password is set; then the page of the address does.
+    if (user?.mustChangePassword) return <FirstPasswordPage user={user} />;
+    return (
+      <Shell>
+        <Outlet />
+      </Shell>
+    );
+  },
   notFoundComponent: NotFoundPage,
 });
 
@@ -89,6 +96,12 @@ const audit = createRoute({
   component: function Audit() {
     return <AuditPage search={audit.useSearch()} />;
   },
+});
+
+const password = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/password",
+  component: PasswordPage,
 });
 
 const cluster = createRoute({
@@ -128,6 +141,7 @@ export function makeRouter(client: QueryClient) {
         home,
         clusters,
         audit,
+        password,
         cluster.addChildren([overview, nodes, conditions, clusterAudit]),
       ]),
     ]),

@@ -102,6 +102,14 @@ export interface Principal extends Resource {
   name?: string;
 }
 
+/** What a new password ended. */
+export interface PasswordChange {
+  /** Logins and tokens that ended. */
+  endedTokens: number;
+  /** Tokens that go on. */
+  remainingTokens: number;
+}
+
 /** An event of the audit log. Not a resource: it has no links, and never changes. */
 export interface AuditEvent {
   id: string;

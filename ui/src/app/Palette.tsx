@@ -7,6 +7,7 @@ import {
   IconHexagons,
   IconHistory,
   IconHome,
+  IconKey,
   IconKeyboard,
   IconLock,
   IconMoon,
@@ -155,6 +156,7 @@ function useEntries(place: Place, onHelp: () => void): Entry[] {
     ),
     to("All clusters", IconHexagons, () => void navigate(paths.clusters())),
     to("Audit log", IconHistory, () => void navigate(paths.audit())),
+    to("Your password", IconKey, () => void navigate(paths.password())),
     ...(cluster
       ? [
           to(`Overview of ${cluster}`, IconHome, () => void navigate(paths.cluster(cluster))),
