@@ -35,3 +35,12 @@ test("every address that the interface makes is one of its routes", () => {
     ]
   `);
 });
+
+test("an address without a page is not found inside the frame that needs a login", () => {
+  const router = makeRouter(new QueryClient());
+  for (const path of ["/nosuch", "/nosuch/deeper", "/c/north/nosuch"]) {
+    const [matched, , leaf] = router.getMatchedRoutes(path);
+    expect(leaf?.fullPath, path).toBe("/$");
+    expect(matched.map(({ id }) => id)).toContain("/signed-in");
+  }
+});

@@ -69,7 +69,6 @@ const signedIn = createRoute({
       </Shell>
     );
   },
-  notFoundComponent: NotFoundPage,
 });
 
 const home = createRoute({
@@ -102,6 +101,13 @@ const password = createRoute({
   getParentRoute: () => signedIn,
   path: "/password",
   component: PasswordPage,
+});
+
+/** Every other address. A child of `signedIn`, so that it shows inside the frame. */
+const notFound = createRoute({
+  getParentRoute: () => signedIn,
+  path: "$",
+  component: NotFoundPage,
 });
 
 const cluster = createRoute({
@@ -142,6 +148,7 @@ export function makeRouter(client: QueryClient) {
         clusters,
         audit,
         password,
+        notFound,
         cluster.addChildren([overview, nodes, conditions, clusterAudit]),
       ]),
     ]),

@@ -115,9 +115,10 @@ export function Palette({ place, onHelp, onClose }: PaletteProps) {
             </Combobox.Group>
           ))}
           {found.length === 0 && (
-            <Combobox.Empty className={styles.empty}>
+            // A list box without an option is none for screen readers.
+            <Combobox.Option value="" disabled className={styles.empty}>
               Nothing has all of these words. Fewer find more.
-            </Combobox.Empty>
+            </Combobox.Option>
           )}
         </Combobox.Options>
       </Combobox>

@@ -222,7 +222,7 @@ function Command({ cluster, token, now, pending }: CommandProps) {
         <Ways chosen={way} onChoose={setWay} />
       </div>
       {token ? (
-        <Code text={commandText(way, cluster, token)} what="the import command" />
+        <Code text={commandText(way, cluster, token)} what="the import command" focused />
       ) : (
         <Skeleton rows={1} what={pending ? "the command" : "the command as it is made"} />
       )}
