@@ -1,6 +1,7 @@
 /** The first hour without a mouse. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { eventually } from "./programs.ts";
 import { PASSWORD, type Visitor, World } from "./world.ts";
 
 const world = new World(["--nodes", "2"]);
@@ -75,7 +76,11 @@ test("signing in, importing, looking and removing need no mouse", async () => {
   await tabTo(visitor, "Get the command");
   await keys.press("Enter");
   await page.getByText("Watch it arrive").waitFor();
-  await tabTo(visitor, "Copy the import command");
+  // The focus comes to the command by itself.
+  await eventually("the focus is on Copy", async () => {
+    expect(await focusedName(visitor)).toBe("Copy the import command");
+  });
+  expect(await focusIsVisible(visitor)).toBe(true);
   await keys.press("Enter");
   await page.getByRole("button", { name: "Copied" }).waitFor();
   await world.run(await page.evaluate(() => navigator.clipboard.readText()));

@@ -1,4 +1,4 @@
-/** Every page in both themes: pictures to look at, nothing that keeps people out, no complaint of the browser. */
+/** Every page in both themes and two widths: pictures to look at, nothing that keeps people out, no complaint. */
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +36,7 @@ beforeAll(async () => {
   const visitor = await world.visitor();
   await visitor.signIn();
   for (const { name, labels, kubeconfig } of FLEET) {
-    const command = await make(visitor, name, labels);
+    const command = await visitor.importCommand(name, labels);
     if (kubeconfig) await world.run(command, kubeconfig);
   }
   for (const { name, kubeconfig } of FLEET) {
@@ -47,37 +47,20 @@ beforeAll(async () => {
 });
 afterAll(() => world.end());
 
-/** Makes a cluster through the API, as a page of this origin may, and gives its command. */
-async function make(
-  visitor: Visitor,
-  name: string,
-  labels: Record<string, string>,
-): Promise<string> {
-  const id = await visitor.page.evaluate(
-    async ([name, labels]) => {
-      const csrf = document.cookie.replace(/.*CSRF=([^;]*).*/, "$1");
-      const answer = await fetch("/v3/clusters", {
-        method: "POST",
-        headers: { "content-type": "application/json", "x-api-csrf": csrf },
-        body: JSON.stringify({ name, labels }),
-      });
-      return (await answer.json()).id as string;
-    },
-    [name, labels] as const,
-  );
-  return eventually(`a command for ${name}`, async () => {
-    const tokens = await visitor.page.evaluate(async (id) => {
-      const answer = await fetch(`/v3/clusterregistrationtokens?clusterId=${id}`);
-      return (await answer.json()).data as { insecureCommand?: string }[];
-    }, id);
-    const command = tokens[0]?.insecureCommand;
-    if (!command) throw new Error(JSON.stringify(tokens));
-    return command;
-  });
+/** One way of looking at the pages. */
+interface Look {
+  theme: Theme;
+  width: number;
+  height: number;
 }
 
+const LOOKS: Look[] = (["light", "dark"] as const).flatMap((theme) => [
+  { theme, width: 1440, height: 900 },
+  { theme, width: 390, height: 844 },
+]);
+
 /** Takes the picture once fonts and rows are there, and looks for barriers. */
-async function picture(visitor: Visitor, name: string, theme: Theme): Promise<void> {
+async function picture(visitor: Visitor, name: string, { theme, width }: Look): Promise<void> {
   const { page } = visitor;
   await page.evaluate(() => document.fonts.ready);
   await eventually("all motion has ended", async () => {
@@ -90,84 +73,144 @@ async function picture(visitor: Visitor, name: string, theme: Theme): Promise<vo
     );
     expect(moving).toBe(0);
   });
-  await page.screenshot({ path: join(SCREENS, `${name}-${theme}.png`) });
-  await visitor.expectAccessible(`${name}, ${theme}`);
+  const size = width < 900 ? "-narrow" : "";
+  await page.screenshot({ path: join(SCREENS, `${name}${size}-${theme}.png`) });
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  expect(wide, `the page is wider than the window: ${name}`).toBeLessThanOrEqual(width);
+  await visitor.expectAccessible(`${name}, ${theme}, ${width}`);
 }
 
-describe.each(["light", "dark"] as const)("in %s", (theme) => {
-  test("every page can be used by everybody, and the browser has nothing to complain of", async () => {
-    const visitor = await world.visitor(theme);
+async function visitorFor({ theme, width, height }: Look): Promise<Visitor> {
+  const visitor = await world.visitor(theme);
+  await visitor.page.setViewportSize({ width, height });
+  return visitor;
+}
+
+describe.each(LOOKS)("in $theme, $width wide", (look) => {
+  test("signing in, the list and its dialogs can be used by everybody", async () => {
+    const visitor = await visitorFor(look);
     const { page } = visitor;
     await page.goto("/");
     await page.getByLabel("User name").waitFor();
-    await picture(visitor, "login", theme);
+    await picture(visitor, "login", look);
+    await page.getByLabel("User name").fill("admin");
+    await page.getByLabel("Password", { exact: true }).fill("not this one");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("alert").waitFor();
+    await picture(visitor, "login-refused", look);
+    visitor.complaints.length = 0;
 
     await visitor.signIn();
     await visitor.row("prod-eu-1").getByText("Active").waitFor();
     await visitor.freshness("Live");
-    await picture(visitor, "clusters", theme);
+    await picture(visitor, "clusters", look);
 
     await page.keyboard.press("Control+k");
-    await page.getByPlaceholder("Cluster, page or action").fill("prod");
+    const palette = page.getByPlaceholder("Cluster, page or action");
+    await palette.fill("prod");
     await page.getByRole("option", { name: /prod-us-1/ }).waitFor();
-    await picture(visitor, "palette", theme);
+    await picture(visitor, "palette", look);
+    await palette.fill("nothing like this");
+    await page.getByText("Nothing has all of these words.").waitFor();
+    await picture(visitor, "palette-no-match", look);
+    await page.keyboard.press("Escape");
+
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keyboard map" }).waitFor();
+    await picture(visitor, "keys", look);
     await page.keyboard.press("Escape");
 
     await page.getByRole("button", { name: /^Waiting/ }).click();
     await page.getByRole("link", { name: "Show the command" }).click();
     await page.getByText("Watch it arrive").waitFor();
     await page.getByRole("button", { name: "Copy the import command" }).waitFor();
-    await picture(visitor, "import", theme);
+    await picture(visitor, "import", look);
     await page.keyboard.press("Escape");
 
     await page.getByRole("button", { name: "Import cluster" }).click();
     await page.getByLabel("Name", { exact: true }).fill("Payments_EU");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Use payments-eu" }).waitFor();
-    await picture(visitor, "import-name", theme);
+    await picture(visitor, "import-name", look);
     await page.keyboard.press("Escape");
 
     await page.goto("/clusters?q=nothing-like-this");
     await page.getByText("clusters match").waitFor();
-    await picture(visitor, "clusters-no-match", theme);
+    await picture(visitor, "clusters-no-match", look);
+    visitor.expectQuiet();
+    await visitor.leave();
+  });
 
+  test("the pages of a cluster can be used by everybody", async () => {
+    const visitor = await visitorFor(look);
+    const { page } = visitor;
+    await visitor.signIn();
     await page.goto("/c/prod-eu-1");
     await page.getByText("node-1", { exact: true }).waitFor();
-    await picture(visitor, "cluster", theme);
+    await picture(visitor, "cluster", look);
     await page.getByRole("button", { name: /^prod-eu-1 .*switch cluster$/ }).click();
     await page.getByPlaceholder("Find a cluster").waitFor();
-    await picture(visitor, "cluster-switcher", theme);
+    await picture(visitor, "cluster-switcher", look);
+    await page.getByPlaceholder("Find a cluster").fill("nothing like this");
+    await page.getByText("No cluster matches").waitFor();
+    await picture(visitor, "cluster-switcher-no-match", look);
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "More actions for prod-eu-1" }).click();
+    await page.getByRole("menuitem", { name: "Remove…" }).waitFor();
+    await picture(visitor, "cluster-menu", look);
     await page.getByRole("menuitem", { name: "Remove…" }).click();
     await page.getByText("2 projects").waitFor();
-    await picture(visitor, "remove", theme);
+    await picture(visitor, "remove", look);
     await page.keyboard.press("Escape");
 
     await page.goto("/c/prod-eu-1/nodes");
     await page.getByRole("cell", { name: "node-1" }).waitFor();
-    await picture(visitor, "nodes", theme);
+    await picture(visitor, "nodes", look);
 
+    await page.goto("/c/lab-berlin");
+    await page.getByText("nobody has run the import command so far").waitFor();
+    await picture(visitor, "cluster-waiting", look);
     await page.goto("/c/lab-berlin/conditions");
     await page.getByText("What helps:").first().waitFor();
-    await picture(visitor, "conditions", theme);
+    await picture(visitor, "conditions", look);
 
-    await page.goto("/audit");
-    await page.getByRole("cell", { name: "admin", exact: true }).first().waitFor();
-    await picture(visitor, "audit", theme);
     await page.goto("/c/prod-eu-1/audit");
     await page.getByRole("cell", { name: "Agent registered" }).waitFor();
-    await picture(visitor, "cluster-audit", theme);
-
-    await page.getByRole("button", { name: /^You: / }).click();
-    await page.getByRole("menuitemradio", { name: "Dark" }).waitFor();
-    await picture(visitor, "person", theme);
-    await page.keyboard.press("Escape");
+    await picture(visitor, "cluster-audit", look);
 
     await page.goto("/c/no-such-cluster");
     await page.getByText("There is no cluster no-such-cluster").waitFor();
-    await picture(visitor, "no-such-cluster", theme);
+    await picture(visitor, "no-such-cluster", look);
     visitor.expectQuiet();
+    await visitor.leave();
+  });
+
+  test("the pages around the clusters can be used by everybody", async () => {
+    const visitor = await visitorFor(look);
+    const { page } = visitor;
+    await visitor.signIn();
+    await page.goto("/audit");
+    await page.getByRole("cell", { name: "admin", exact: true }).first().waitFor();
+    await picture(visitor, "audit", look);
+
+    await page.getByRole("button", { name: /^You: / }).click();
+    await page.getByRole("menuitemradio", { name: "Dark" }).waitFor();
+    await picture(visitor, "person", look);
+    await page.keyboard.press("Escape");
+
+    await page.goto("/password");
+    await page.getByLabel("Current password").waitFor();
+    await picture(visitor, "password", look);
+    visitor.expectQuiet();
+    await page.getByLabel("Current password").fill("not this one");
+    await page.getByLabel("New password").fill("something long enough");
+    await page.getByRole("button", { name: "Change password" }).click();
+    await page.getByText("That is not your current password.").waitFor();
+    await picture(visitor, "password-refused", look);
+
+    await page.goto("/nosuch");
+    await page.getByRole("heading", { name: "No such page" }).waitFor();
+    await picture(visitor, "no-such-page", look);
     await visitor.leave();
   });
 });
@@ -186,5 +229,37 @@ test("a narrow window loses nothing that matters", async () => {
   await page.screenshot({ path: join(SCREENS, "clusters-narrow-light.png") });
   await visitor.expectAccessible("clusters, narrow");
   visitor.expectQuiet();
+  await visitor.leave();
+});
+
+test.each(LOOKS)("what cannot be reached is as usable in $theme, $width wide", async (look) => {
+  const visitor = await visitorFor(look);
+  const { page } = visitor;
+  await visitor.signIn();
+  await page.goto("/c/prod-us-1");
+  await page.getByText("node-1", { exact: true }).waitFor();
+  await world.sim.kill();
+  await page.getByText(/^Agent silent for/).waitFor();
+  await picture(visitor, "cluster-unavailable", look);
+  await page.goto("/c/prod-us-1/nodes");
+  await page.getByRole("cell", { name: "Was ready" }).first().waitFor();
+  await picture(visitor, "nodes-unavailable", look);
+  await page.goto("/c/prod-us-1/conditions");
+  await page.getByText("As last known: ").first().waitFor();
+  await picture(visitor, "conditions-unavailable", look);
+  await page.goto("/clusters");
+  await visitor.row("prod-us-1").getByText("Unavailable").waitFor();
+  await picture(visitor, "clusters-unavailable", look);
+  await world.sim.start();
+  await visitor.row("prod-us-1").getByText("Active").waitFor();
+
+  await world.server.kill();
+  await page.getByText("The server does not answer.").waitFor();
+  await picture(visitor, "clusters-offline", look);
+  await page.getByRole("link", { name: "prod-us-1" }).click();
+  await page.getByRole("heading", { name: "prod-us-1", level: 1 }).waitFor();
+  await picture(visitor, "cluster-offline", look);
+  await world.startServer();
+  await page.getByText("The server does not answer.").waitFor({ state: "detached" });
   await visitor.leave();
 });

@@ -13,7 +13,7 @@ import {
 } from "playwright-core";
 import { afterEach, expect } from "vitest";
 import { keepEvidence } from "./evidence.ts";
-import { chromium, Drover, kubectl, shell } from "./programs.ts";
+import { chromium, Drover, eventually, kubectl, shell } from "./programs.ts";
 
 export const PASSWORD = "only-for-browser-tests";
 
@@ -107,13 +107,56 @@ export class Visitor {
   }
 
   /** `origin`: where the server is opened; by default under its own URL. */
-  async signIn(origin = ""): Promise<void> {
+  async signIn(origin = "", name = "admin", password = PASSWORD): Promise<void> {
     const { page } = this;
     await page.goto(`${origin}/`);
-    await page.getByLabel("User name").fill("admin");
-    await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+    await page.getByLabel("User name").fill(name);
+    await page.getByLabel("Password", { exact: true }).fill(password);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("heading", { name: "Clusters", level: 1 }).waitFor();
+    await page.getByRole("heading", { name: "Sign in", level: 1 }).waitFor({ state: "detached" });
+  }
+
+  /** A request to `/v3` as a page of this browser makes it. Fails when it is refused. */
+  api<T>(method: string, path: string, body?: object): Promise<T> {
+    return this.page.evaluate(
+      async ([method, path, body]) => {
+        const csrf = document.cookie.replace(/.*CSRF=([^;]*).*/, "$1");
+        const response = await fetch(path, {
+          method,
+          headers: { "content-type": "application/json", "x-api-csrf": csrf },
+          body: body ? JSON.stringify(body) : null,
+        });
+        const text = await response.text();
+        if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+        return JSON.parse(text) as T;
+      },
+      [method, path, body] as const,
+    );
+  }
+
+  /** Makes a cluster, and gives the command that imports it. */
+  async importCommand(name: string, labels: Record<string, string> = {}): Promise<string> {
+    const { id } = await this.api<{ id: string }>("POST", "/v3/clusters", { name, labels });
+    return eventually(`a command for ${name}`, async () => {
+      const path = `/v3/clusterregistrationtokens?clusterId=${id}`;
+      const { data } = await this.api<{ data: { insecureCommand?: string }[] }>("GET", path);
+      const command = data[0]?.insecureCommand;
+      if (!command) throw new Error(JSON.stringify(data));
+      return command;
+    });
+  }
+
+  /** Makes a user, who has a role on a cluster if one is named. */
+  async makeUser(user: NewUser, role?: { cluster: string; role: string }): Promise<void> {
+    const { id } = await this.api<{ id: string }>("POST", "/v3/users", user);
+    if (!role) return;
+    const path = `/v3/clusters?name=${role.cluster}`;
+    const { data } = await this.api<{ data: { id: string }[] }>("GET", path);
+    await this.api("POST", "/v3/clusterroletemplatebindings", {
+      clusterId: data[0]?.id,
+      roleTemplateId: role.role,
+      userId: id,
+    });
   }
 
   /** The row of a cluster in the list. */
@@ -126,7 +169,7 @@ export class Visitor {
     await this.page.getByRole("contentinfo").getByText(word).first().waitFor();
   }
 
-  /** Fails on what automatic accessibility checks call serious or critical. */
+  /** Fails on what automatic accessibility checks call moderate, serious or critical. */
   async expectAccessible(what: string): Promise<void> {
     // Evaluated by the browser's own means, so the page's policy stays as strict as it is.
     await this.page.evaluate(await axeSource());
@@ -134,8 +177,11 @@ export class Visitor {
       const axe = (window as unknown as { axe: Axe }).axe;
       const { violations } = await axe.run(document, { resultTypes: ["violations"] });
       return violations
-        .filter(({ impact }) => impact === "serious" || impact === "critical")
-        .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
+        .filter(({ impact }) => impact !== "minor")
+        .map(
+          ({ id, impact, nodes }) =>
+            `${impact} ${id}: ${nodes.map(({ html }) => html).join(" | ")}`,
+        );
     });
     expect(violations, what).toEqual([]);
   }
@@ -148,6 +194,13 @@ export class Visitor {
   async leave(): Promise<void> {
     await this.context.close();
   }
+}
+
+export interface NewUser {
+  username: string;
+  password: string;
+  name?: string;
+  mustChangePassword?: boolean;
 }
 
 interface Axe {

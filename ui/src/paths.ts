@@ -10,6 +10,7 @@ export const paths = {
   clusters: (search: ClusterSearch = {}) => ({ to: "/clusters", search }) as const,
   cluster: (cluster: string) => ({ to: "/c/$cluster", params: { cluster } }) as const,
   nodes: (cluster: string) => ({ to: "/c/$cluster/nodes", params: { cluster } }) as const,
+  password: () => ({ to: "/password" }) as const,
   audit: (search: AuditSearch = {}) => ({ to: "/audit", search }) as const,
   clusterAudit: (cluster: string, search: AuditSearch = {}) =>
     ({ to: "/c/$cluster/audit", params: { cluster }, search }) as const,

@@ -12,6 +12,7 @@ test("every address that the interface makes is one of its routes", () => {
     cluster: paths.cluster("north"),
     nodes: paths.nodes("north"),
     conditions: paths.conditions("north"),
+    password: paths.password(),
     audit: paths.audit({ kind: "refused", user: "ann" }),
     clusterAudit: paths.clusterAudit("north", { from: "203.0.113.9" }),
   }).map(([name, link]) => {
@@ -28,8 +29,18 @@ test("every address that the interface makes is one of its routes", () => {
       "cluster: /c/north -> /c/$cluster/",
       "nodes: /c/north/nodes -> /c/$cluster/nodes",
       "conditions: /c/north/conditions -> /c/$cluster/conditions",
+      "password: /password -> /password",
       "audit: /audit?kind=refused&user=ann -> /audit",
       "clusterAudit: /c/north/audit?from=203.0.113.9 -> /c/$cluster/audit",
     ]
   `);
+});
+
+test("an address without a page is not found inside the frame that needs a login", () => {
+  const router = makeRouter(new QueryClient());
+  for (const path of ["/nosuch", "/nosuch/deeper", "/c/north/nosuch"]) {
+    const [matched, , leaf] = router.getMatchedRoutes(path);
+    expect(leaf?.fullPath, path).toBe("/$");
+    expect(matched.map(({ id }) => id)).toContain("/signed-in");
+  }
 });

@@ -1,6 +1,6 @@
 /** Every route, and what has to be so before it shows: everything but the login needs one. */
 
-import type { QueryClient } from "@tanstack/react-query";
+import { type QueryClient, useQuery } from "@tanstack/react-query";
 import {
   createRootRouteWithContext,
   createRoute,
@@ -23,6 +23,8 @@ import { NodesPage } from "./features/clusters/NodesPage.tsx";
 import { OverviewPage } from "./features/clusters/OverviewPage.tsx";
 import { readSearch } from "./features/clusters/search.ts";
 import { LoginPage } from "./features/login/LoginPage.tsx";
+import { FirstPasswordPage } from "./features/passwords/FirstPasswordPage.tsx";
+import { PasswordPage } from "./features/passwords/PasswordPage.tsx";
 import { paths } from "./paths.ts";
 
 const root = createRootRouteWithContext<{ client: QueryClient }>()({ component: Outlet });
@@ -61,12 +63,16 @@ const signedIn = createRoute({
       throw redirect(paths.login(to, loginEnd(error)));
     }
   },
-  component: () => (
-    <Shell>
-      <Outlet />
-    </Shell>
-  ),
-  notFoundComponent: NotFoundPage,
+  component: function SignedIn() {
+    const { data: user } = useQuery(sessionQuery);
+    // Nothing else shows before a new password is set; then the page of the address does.
+    if (user?.mustChangePassword) return <FirstPasswordPage user={user} />;
+    return (
+      <Shell>
+        <Outlet />
+      </Shell>
+    );
+  },
 });
 
 const home = createRoute({
@@ -93,6 +99,19 @@ const audit = createRoute({
   component: function Audit() {
     return <AuditPage search={audit.useSearch()} />;
   },
+});
+
+const password = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/password",
+  component: PasswordPage,
+});
+
+/** Every other address. A child of `signedIn`, so that it shows inside the frame. */
+const notFound = createRoute({
+  getParentRoute: () => signedIn,
+  path: "$",
+  component: NotFoundPage,
 });
 
 const cluster = createRoute({
@@ -132,6 +151,8 @@ export function makeRouter(client: QueryClient) {
         home,
         clusters,
         audit,
+        password,
+        notFound,
         cluster.addChildren([overview, nodes, conditions, clusterAudit]),
       ]),
     ]),

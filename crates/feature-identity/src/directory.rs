@@ -27,7 +27,10 @@ pub fn identity() -> ControllerIdentity {
     let secrets = rule("", &["secrets"], &["get", "create", "patch"]);
     ControllerIdentity::new(
         "directory",
-        vec![ours(&["users"], &["get"]), ours(&["tokens"], &["get", "list", "create", "delete"])],
+        vec![
+            ours(&["users"], &["get", "patch"]),
+            ours(&["tokens"], &["get", "list", "create", "delete"]),
+        ],
     )
     .within(keys::PASSWORDS_NS, secrets)
 }

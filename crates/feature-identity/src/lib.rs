@@ -32,7 +32,9 @@ pub use user::passwords::SetPasswordError;
 /// The feature. Must be called inside a tokio runtime.
 pub fn feature(context: &ManagementContext, directory: &Arc<Directory>) -> Feature {
     let login_names = LOGIN_NAME.claims(context.clients.controller(&LOGIN_NAME.identity()));
-    let users = KindRules::of::<User>().admit_with(Arc::new(UserRules::new(login_names)));
+    let users = KindRules::of::<User>()
+        .shared_fields(&[user::passwords::MUST_CHANGE])
+        .admit_with(Arc::new(UserRules::new(login_names)));
     Feature::new("identity")
         .kind_with(users)
         .kind::<Token>()

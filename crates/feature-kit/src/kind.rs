@@ -68,6 +68,8 @@ pub struct KindRules {
     fixed: Arc<[String]>,
     /// The server writes the objects whole, for people.
     written_by_server: bool,
+    /// Top-level fields that identities of the server may change, too.
+    shared_fields: &'static [&'static str],
     default: Prepare,
     validate: Validate,
     admit: Option<Arc<dyn Admit>>,
@@ -84,6 +86,7 @@ impl KindRules {
             finalizers: &[],
             fixed: bindings::fixed_fields(K::KIND).into(),
             written_by_server: false,
+            shared_fields: &[],
             default: K::fill_defaults,
             validate: validate::<K>,
             admit: None,
@@ -105,6 +108,7 @@ impl KindRules {
             finalizers: &[],
             fixed: bindings::fixed_fields(kind).into(),
             written_by_server: false,
+            shared_fields: &[],
             default,
             validate: |_, _| Vec::new(),
             admit: None,
@@ -121,6 +125,11 @@ impl KindRules {
     /// Identities of the server may change the objects whole: people reach them only through it.
     pub fn written_by_server(mut self) -> Self {
         self.written_by_server = true;
+        self
+    }
+    /// Identities of the server may change these top-level fields, and still nothing else but status and finalizers.
+    pub fn shared_fields(mut self, fields: &'static [&'static str]) -> Self {
+        self.shared_fields = fields;
         self
     }
     pub fn admit_with(mut self, admit: Arc<dyn Admit>) -> Self {
@@ -196,14 +205,15 @@ impl KindRules {
         Err(Status::invalid(self.group, self.kind, review.name, causes))
     }
 
-    /// Controllers may take finalizers off an object of ours, fill in what a binding left open, and change
+    /// Controllers may take finalizers off an object of ours, fill in what a binding left open, change shared fields, and
     /// nothing else of it: the spec is the users' to write.
     fn keep_controllers_off_spec(&self, review: &Review<'_>) -> Result<(), Status> {
         let controller =
             !self.written_by_server && review.groups.iter().any(|group| group == GROUP_CONTROLLERS);
         let (true, Operation::Update) = (controller, review.operation) else { return Ok(()) };
         let (Some(object), Some(old)) = (review.object, review.old) else { return Ok(()) };
-        let open: Vec<&str> = fixed::open(&self.fixed, old).collect();
+        let shared = self.shared_fields.iter().copied();
+        let open: Vec<&str> = fixed::open(&self.fixed, old).chain(shared).collect();
         if without_lifecycle(object, &open) == without_lifecycle(old, &open) {
             return Ok(());
         }

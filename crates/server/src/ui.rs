@@ -17,7 +17,23 @@ use rust_embed::{Embed, EmbeddedFile};
 use crate::root_page;
 
 /// The first parts of the addresses in `ui/src/paths.ts`; the empty one is the start.
-const PAGES: [&str; 5] = ["", "audit", "c", "clusters", "login"];
+const PAGES: [&str; 6] = ["", "audit", "c", "clusters", "login", "password"];
+/// The first parts of paths that programs use: there an error stays the API's own, whoever asks. So do all that begin
+/// like a version, such as `v1` and `v3-public`.
+const APIS: [&str; 12] = [
+    ".well-known",
+    "api",
+    "apis",
+    "healthz",
+    "k8s",
+    "livez",
+    "metrics",
+    "openapi",
+    "openid",
+    "ping",
+    "readyz",
+    "version",
+];
 /// Files below it carry a hash of their content in their name.
 const HASHED: &str = "assets/";
 const INDEX: &str = "index.html";
@@ -40,23 +56,34 @@ const CODINGS: [(&str, &str); 2] = [("br", ".br"), ("gzip", ".gz")];
 struct Files;
 
 /// The file or page at `path`; none when the path is not the interface's.
+///
+/// A browser that follows a mistyped address gets the interface, too, which has a page for it; the status is 404.
 pub fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return None;
     }
     let name = path.strip_prefix('/')?;
-    if is_page(name) {
+    let first = name.split('/').next().unwrap_or_default();
+    if PAGES.contains(&first) {
         return wants_page(headers).then(|| page(headers));
     }
     match Files::get(name) {
         Some(file) => Some(served(name, file, headers)),
         None if name.starts_with(HASHED) => Some(respond::not_found()),
-        None => None,
+        None if is_api(first) || !wants_page(headers) => None,
+        None => {
+            let mut response = page(headers);
+            if response.status() == StatusCode::OK {
+                *response.status_mut() = StatusCode::NOT_FOUND;
+            }
+            Some(response)
+        }
     }
 }
 
-fn is_page(name: &str) -> bool {
-    PAGES.contains(&name.split('/').next().unwrap_or_default())
+fn is_api(first: &str) -> bool {
+    let version = first.strip_prefix('v').and_then(|rest| rest.chars().next());
+    APIS.contains(&first) || version.is_some_and(|digit| digit.is_ascii_digit())
 }
 
 /// Browsers get the page; the API's path list goes to those who ask for JSON.

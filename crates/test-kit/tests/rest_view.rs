@@ -347,6 +347,34 @@ async fn a_thief_is_out_when_the_password_is_set_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_who_must_change_the_password_is_asked_until_they_have_changed_it() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    let new = json!({"username": "ann", "password": PASSWORD, "mustChangePassword": true});
+    let ann = rest.call(&admin, "POST", "/v3/users", new).await.text("id");
+    let must_change = async || {
+        rest.get(&admin, &format!("/v3/users/{ann}")).await.body["mustChangePassword"] == true
+    };
+    // What somebody else sets is no password that the user chose.
+    let set = json!({"newPassword": "chosen by an administrator"});
+    let done = rest.call(&admin, "POST", &format!("/v3/users/{ann}?action=setpassword"), set).await;
+    assert_eq!(done.status, 200, "{}", done.body);
+    assert!(must_change().await);
+
+    let own = rest.token_of("ann", "chosen by an administrator").await;
+    let change = "/v3/users?action=changepassword";
+    let wrong = json!({"currentPassword": "a guess", "newPassword": "chosen by the user"});
+    assert_eq!(rest.call(&own, "POST", change, wrong).await.status, 422);
+    assert!(must_change().await);
+    let right = json!({
+        "currentPassword": "chosen by an administrator", "newPassword": "chosen by the user",
+    });
+    let done = rest.call(&own, "POST", change, right).await;
+    assert_eq!(done.status, 200, "{}", done.body);
+    assert!(!must_change().await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn people_read_their_own_user_and_no_other() {
     let rest = Rest::start().await;
     let admin = rest.admin().await;

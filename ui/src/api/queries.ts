@@ -9,6 +9,7 @@ import type {
   Cluster,
   Collection,
   Node,
+  PasswordChange,
   RegistrationToken,
   Resource,
   Setting,
@@ -133,6 +134,16 @@ export async function logout(client: QueryClient): Promise<void> {
   await request("POST", "/v3/tokens?action=logout", {});
   localStorage.removeItem(SIGNED_IN);
   client.clear();
+}
+
+/** Sets the signed-in user's own password. `endTokens`: also ends tokens for the API and in kubeconfigs. */
+export function changePassword(
+  currentPassword: string,
+  newPassword: string,
+  endTokens: boolean,
+): Promise<PasswordChange> {
+  const body = { currentPassword, newPassword, endTokens };
+  return request("POST", "/v3/users?action=changepassword", body);
 }
 
 export function createCluster(name: string): Promise<Cluster> {

@@ -92,6 +92,24 @@ export interface User extends Resource {
   mustChangePassword?: boolean;
 }
 
+/** Who has a role. */
+export interface RoleBinding extends Resource {
+  userId?: string | null;
+}
+
+/** A user as the provider of identities knows them. */
+export interface Principal extends Resource {
+  name?: string;
+}
+
+/** What a new password ended. */
+export interface PasswordChange {
+  /** Logins and tokens that ended. */
+  endedTokens: number;
+  /** Tokens that go on. */
+  remainingTokens: number;
+}
+
 /** An event of the audit log. Not a resource: it has no links, and never changes. */
 export interface AuditEvent {
   id: string;

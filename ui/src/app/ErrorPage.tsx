@@ -39,7 +39,9 @@ export function NotFoundPage() {
             All clusters
           </Link>
         }
-      />
+      >
+        The address may be mistyped, or from another version.
+      </Blank>
     </Page>
   );
 }

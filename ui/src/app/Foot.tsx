@@ -7,7 +7,7 @@ import { clustersQuery } from "../api/queries.ts";
 import { conditionOf } from "../features/clusters/conditions.ts";
 import { byRef, lastHeard } from "../features/clusters/model.ts";
 import { count } from "../lib/quantity.ts";
-import { clock, exact, length, point } from "../lib/time.ts";
+import { clock, exact, length, moment, point } from "../lib/time.ts";
 import { Shape, State } from "../ui/StateMark.tsx";
 import { useNow } from "../ui/Time.tsx";
 import styles from "./Foot.module.css";
@@ -24,7 +24,8 @@ export function Foot({ place }: { place: Place }) {
   return (
     <footer className={styles.foot}>
       <FreshnessWord freshness={freshness} readAt={dataUpdatedAt} now={now} />
-      <Agents place={place} now={now} />
+      {/* Without the server nobody knows which agents are there. */}
+      {freshness.state !== "lost" && <Agents place={place} now={now} />}
       <span className="grow" />
       <span>Drover {__VERSION__}</span>
     </footer>
@@ -84,7 +85,7 @@ function Agents({ place, now }: { place: Place; now: Date }) {
       return (
         <span className={styles.part}>
           <Shape tone={heard ? "off" : "wait"} />
-          {heard ? `Agent silent since ${clock(heard)}` : "Agent never called in"}
+          {heard ? `Agent silent since ${moment(heard, now)}` : "Agent never called in"}
         </span>
       );
     }

@@ -7,7 +7,9 @@ import {
   IconHexagons,
   IconHistory,
   IconHome,
+  IconKey,
   IconKeyboard,
+  IconLock,
   IconMoon,
   IconPlus,
   IconSearch,
@@ -19,6 +21,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { clustersQuery } from "../api/queries.ts";
 import { providerWord, sorted, stateWord, toneOf } from "../features/clusters/model.ts";
+import { useImportDenial } from "../features/clusters/rights.ts";
 import { monogram } from "../lib/names.ts";
 import { paths } from "../paths.ts";
 import { useModal } from "../ui/Dialog.tsx";
@@ -112,9 +115,10 @@ export function Palette({ place, onHelp, onClose }: PaletteProps) {
             </Combobox.Group>
           ))}
           {found.length === 0 && (
-            <Combobox.Empty className={styles.empty}>
+            // A list box without an option is none for screen readers.
+            <Combobox.Option value="" disabled className={styles.empty}>
               Nothing has all of these words. Fewer find more.
-            </Combobox.Empty>
+            </Combobox.Option>
           )}
         </Combobox.Options>
       </Combobox>
@@ -125,6 +129,7 @@ export function Palette({ place, onHelp, onClose }: PaletteProps) {
 function useEntries(place: Place, onHelp: () => void): Entry[] {
   const navigate = useNavigate();
   const { data: clusters = [] } = useQuery(clustersQuery);
+  const importDenial = useImportDenial();
   const icon = (Icon: typeof IconHome) => <Icon size={16} stroke={1.5} aria-hidden="true" />;
   const to = (text: string, Icon: typeof IconHome, run: () => void): Entry => {
     return { key: `to ${text}`, group: "Pages", mark: icon(Icon), text, hint: "go to", run };
@@ -152,6 +157,7 @@ function useEntries(place: Place, onHelp: () => void): Entry[] {
     ),
     to("All clusters", IconHexagons, () => void navigate(paths.clusters())),
     to("Audit log", IconHistory, () => void navigate(paths.audit())),
+    to("Your password", IconKey, () => void navigate(paths.password())),
     ...(cluster
       ? [
           to(`Overview of ${cluster}`, IconHome, () => void navigate(paths.cluster(cluster))),
@@ -168,12 +174,16 @@ function useEntries(place: Place, onHelp: () => void): Entry[] {
           ),
         ]
       : []),
-    act(
-      "Import cluster…",
-      IconPlus,
-      "add new",
-      () => void navigate(paths.clusters({ import: "new" })),
-    ),
+    {
+      // A user without the right finds out there who can grant it.
+      ...act(
+        "Import cluster…",
+        importDenial ? IconLock : IconPlus,
+        "add new",
+        () => void navigate(paths.clusters({ import: "new" })),
+      ),
+      aside: importDenial && "Not yours to do: opens why",
+    },
     act("Light theme", IconSun, "colour bright", () => chooseTheme("light")),
     act("Dark theme", IconMoon, "colour night", () => chooseTheme("dark")),
     act("Theme as the system", IconDeviceDesktop, "colour automatic", () => chooseTheme("system")),

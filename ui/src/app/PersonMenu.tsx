@@ -1,6 +1,6 @@
-/** The person: who one is, the theme, signing out. */
+/** The signed-in user: name, theme, password, signing out. */
 
-import { IconDeviceDesktop, IconLogout, IconMoon, IconSun } from "@tabler/icons-react";
+import { IconDeviceDesktop, IconKey, IconLogout, IconMoon, IconSun } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { sentence } from "../api/errors.ts";
@@ -56,6 +56,12 @@ export function PersonMenu() {
         ))}
       </MenuGroup>
       <div className={styles.last}>
+        <MenuItem
+          icon={<IconKey size={16} stroke={1.5} />}
+          onSelect={() => void navigate(paths.password())}
+        >
+          Change password
+        </MenuItem>
         <MenuItem icon={<IconLogout size={16} stroke={1.5} />} onSelect={() => leave.mutate()}>
           Sign out
         </MenuItem>

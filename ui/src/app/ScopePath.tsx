@@ -31,8 +31,12 @@ export function ScopePath({ place }: { place: Place }) {
   const { data: clusters = [] } = useQuery(clustersQuery);
   const cluster = place.cluster ? byRef(clusters, place.cluster) : undefined;
   return (
-    <nav className={styles.path} aria-label="Where you are">
-      <Link className={styles.part} activeOptions={EXACTLY} {...paths.clusters()}>
+    <nav
+      className={styles.path}
+      data-within={place.cluster ? "cluster" : undefined}
+      aria-label="Where you are"
+    >
+      <Link className={styles.part} data-home activeOptions={EXACTLY} {...paths.clusters()}>
         All clusters
       </Link>
       {place.cluster && (
@@ -61,7 +65,8 @@ function Switcher({ place, cluster, clusters }: SwitcherProps) {
     },
     onDropdownOpen: () => combobox.focusSearchInput(),
   });
-  const found = sorted(clusters, "name", false).filter((one) => !text || matches(one, text));
+  const open = combobox.dropdownOpened;
+  const found = open ? sorted(clusters, "name", false).filter((one) => matches(one, text)) : [];
   const choose = (name: string) => {
     combobox.closeDropdown();
     // Another cluster, the same page.
@@ -79,6 +84,8 @@ function Switcher({ place, cluster, clusters }: SwitcherProps) {
       position="bottom-start"
       offset={4}
       width={300}
+      // Inside the landmark of its button.
+      withinPortal={false}
       onOptionSubmit={choose}
       transitionProps={{ transition: "fade", duration: 120, exitDuration: 80 }}
     >
@@ -87,11 +94,16 @@ function Switcher({ place, cluster, clusters }: SwitcherProps) {
           type="button"
           className={styles.part}
           data-bare={!place.cluster || undefined}
+          title={cluster?.name}
           onClick={() => combobox.toggleDropdown()}
         >
           {place.cluster && <Monogram letters={monogram(place.cluster)} />}
           {place.cluster && <b>{cluster?.name ?? place.cluster}</b>}{" "}
-          {cluster && isProduction(cluster) && <Tag inverse>production</Tag>}
+          {cluster && isProduction(cluster) && (
+            <span className={styles.tag}>
+              <Tag inverse>production</Tag>
+            </span>
+          )}
           <span className="hidden">{place.cluster ? " – switch cluster" : "Go to a cluster"}</span>
           <IconChevronDown size={12} stroke={2} aria-hidden="true" />
         </button>
@@ -123,8 +135,11 @@ function Switcher({ place, cluster, clusters }: SwitcherProps) {
               <span className="hidden">{stateWord(one)}</span>
             </Combobox.Option>
           ))}
-          {found.length === 0 && (
-            <Combobox.Empty className={styles.empty}>No cluster matches</Combobox.Empty>
+          {open && found.length === 0 && (
+            // A list box without an option is none for screen readers.
+            <Combobox.Option value="" disabled className={styles.empty}>
+              No cluster matches
+            </Combobox.Option>
           )}
         </Combobox.Options>
       </Combobox.Dropdown>

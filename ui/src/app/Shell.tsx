@@ -2,12 +2,14 @@
 
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
-import { useLiveFeed } from "../api/freshness.ts";
+import { useFreshness, useLiveFeed } from "../api/freshness.ts";
 import { paths } from "../paths.ts";
 import { useShortcut } from "../ui/keyboard.ts";
+import { Past } from "../ui/Past.tsx";
 import { Toasts } from "../ui/Toasts.tsx";
 import { Foot } from "./Foot.tsx";
 import { KeyboardMap } from "./KeyboardMap.tsx";
+import { OfflineNotice } from "./OfflineNotice.tsx";
 import { Palette } from "./Palette.tsx";
 import { type Place, usePlace } from "./place.ts";
 import styles from "./Shell.module.css";
@@ -20,6 +22,8 @@ export function Shell({ children }: { children: React.ReactNode }) {
   const place = usePlace();
   const main = useRef<HTMLElement>(null);
   const [open, setOpen] = useState<"palette" | "map">();
+  const freshness = useFreshness();
+  const offline = freshness.state === "lost";
   useLiveFeed("/v3/subscribe", FLEET_TYPES);
   useGoKeys(place, () => setOpen("map"));
   usePaletteKey(() => setOpen("palette"));
@@ -29,16 +33,25 @@ export function Shell({ children }: { children: React.ReactNode }) {
       <a className={styles.skip} href="#main">
         Skip to the page
       </a>
-      <TopBar place={place} onSearch={() => setOpen("palette")} onHelp={() => setOpen("map")} />
-      <Sidebar place={place} />
-      <main ref={main} id="main" className={styles.main} tabIndex={-1}>
-        {children}
-      </main>
+      <Past when={offline}>
+        <TopBar place={place} onSearch={() => setOpen("palette")} onHelp={() => setOpen("map")} />
+        <Sidebar place={place} />
+      </Past>
+      <section className={styles.note} aria-label="Connection" role="status">
+        {offline && <OfflineNotice heardAt={freshness.heardAt} />}
+      </section>
+      <Past when={offline}>
+        <main ref={main} id="main" className={styles.main} tabIndex={-1}>
+          {children}
+        </main>
+      </Past>
       <Foot place={place} />
       <Toasts />
       {open === "map" && <KeyboardMap onClose={() => setOpen(undefined)} />}
       {open === "palette" && (
-        <Palette place={place} onHelp={() => setOpen("map")} onClose={() => setOpen(undefined)} />
+        <Past when={offline}>
+          <Palette place={place} onHelp={() => setOpen("map")} onClose={() => setOpen(undefined)} />
+        </Past>
       )}
     </div>
   );

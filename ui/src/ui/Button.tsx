@@ -1,6 +1,8 @@
 /** Buttons: verbs. At most one primary on a page. */
 
+import { IconLock } from "@tabler/icons-react";
 import styles from "./Button.module.css";
+import { Hint } from "./Hint.tsx";
 
 type Kind = "plain" | "primary" | "danger" | "ghost";
 
@@ -8,9 +10,11 @@ interface ButtonProps extends React.ComponentProps<"button"> {
   kind?: Kind;
   small?: boolean;
   /** Gets the first focus in a dialog. */
-  "data-autofocus"?: boolean;
+  "data-autofocus"?: boolean | undefined;
   /** Why it may not be pressed now. It stays focusable and says so. */
   disabledBecause?: string | undefined;
+  /** Why the user has no right to it, and who can grant it. It stays focusable, has a lock and says so. */
+  deniedBecause?: string | undefined;
 }
 
 /** The classes of a button, for links that look like one. */
@@ -19,20 +23,25 @@ export function buttonClass(kind: Kind = "plain", small = false): string {
 }
 
 export function Button(props: ButtonProps) {
-  const { kind, small, disabledBecause, onClick, className, ...rest } = props;
-  const off = disabledBecause !== undefined;
+  const { kind, small, disabledBecause, deniedBecause, onClick, className, ...rest } = props;
+  const why = deniedBecause ?? disabledBecause;
+  const off = why !== undefined;
   return (
-    <button
-      type="button"
-      className={[buttonClass(kind, small), className].filter(Boolean).join(" ")}
-      aria-disabled={off || undefined}
-      title={disabledBecause}
-      {...rest}
-      onClick={(event) => {
-        if (off) event.preventDefault();
-        else onClick?.(event);
-      }}
-    />
+    <Hint text={why}>
+      <button
+        type="button"
+        className={[buttonClass(kind, small), className].filter(Boolean).join(" ")}
+        aria-disabled={off || undefined}
+        {...rest}
+        onClick={(event) => {
+          if (off) event.preventDefault();
+          else onClick?.(event);
+        }}
+      >
+        {deniedBecause && <IconLock size={14} stroke={1.5} aria-hidden="true" />}
+        {rest.children}
+      </button>
+    </Hint>
   );
 }
 

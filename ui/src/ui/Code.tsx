@@ -1,7 +1,7 @@
 /** A line to run elsewhere, with a button that copies it. */
 
 import { IconCheck, IconCopy } from "@tabler/icons-react";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Button } from "./Button.tsx";
 import styles from "./Code.module.css";
 
@@ -13,15 +13,21 @@ interface CodeProps {
   /** What it is, for the button's name: “Copy the import command”. */
   what: string;
   tone?: "plain" | "onError";
+  /** What the page is there for: its button takes the focus when it appears. */
+  focused?: boolean;
 }
 
-export function Code({ text, what, tone = "plain" }: CodeProps) {
+export function Code({ text, what, tone = "plain", focused = false }: CodeProps) {
+  const button = useRef<HTMLButtonElement>(null);
   const [copied, setCopied] = useState<"no" | "yes" | "failed">("no");
   useEffect(() => {
     if (copied === "no") return;
     const timer = setTimeout(() => setCopied("no"), COPIED_SHOWN_MS);
     return () => clearTimeout(timer);
   }, [copied]);
+  useEffect(() => {
+    if (focused) button.current?.focus();
+  }, [focused]);
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
@@ -36,7 +42,13 @@ export function Code({ text, what, tone = "plain" }: CodeProps) {
       <pre className={styles.text}>
         <code>{text}</code>
       </pre>
-      <Button small onClick={copy} aria-label={copied === "no" ? `Copy ${what}` : word}>
+      <Button
+        ref={button}
+        small
+        data-autofocus={focused || undefined}
+        onClick={copy}
+        aria-label={copied === "no" ? `Copy ${what}` : word}
+      >
         {copied === "yes" ? (
           <IconCheck size={16} stroke={1.5} />
         ) : (

@@ -2,6 +2,7 @@
 
 import { useId } from "react";
 import styles from "./Field.module.css";
+import { Present } from "./Past.tsx";
 import { Shape } from "./StateMark.tsx";
 
 interface FieldProps extends Omit<React.ComponentProps<"input">, "id"> {
@@ -35,7 +36,11 @@ export function Field({ label, help, error, trailing, large, ...input }: FieldPr
       </div>
       {note && (
         <div id={`${id}-note`} className={error ? styles.error : styles.help}>
-          {error && <Shape tone="err" />}
+          {error && (
+            <Present>
+              <Shape tone="err" />
+            </Present>
+          )}
           <span>{note}</span>
         </div>
       )}

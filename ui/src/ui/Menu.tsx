@@ -1,7 +1,7 @@
 /** A menu below a button: arrows move, letters jump, Escape closes. The look is ours, the behaviour Mantine's. */
 
 import { Menu as Behaviour } from "@mantine/core";
-import { IconCheck } from "@tabler/icons-react";
+import { IconCheck, IconLock } from "@tabler/icons-react";
 import styles from "./Menu.module.css";
 
 const FADE = { transition: "fade", duration: 120, exitDuration: 80 } as const;
@@ -20,6 +20,8 @@ export function Menu({ label, trigger, children }: MenuProps) {
       offset={4}
       transitionProps={FADE}
       withInitialFocusPlaceholder={false}
+      // Inside the landmark of its button.
+      withinPortal={false}
     >
       <Behaviour.Target>{trigger}</Behaviour.Target>
       <Behaviour.Dropdown className={styles.menu} aria-label={label}>
@@ -32,25 +34,42 @@ export function Menu({ label, trigger, children }: MenuProps) {
 interface MenuItemProps {
   icon?: React.ReactNode;
   danger?: boolean;
+  /** Why the user has no right to it, and who can grant it: shown below its words. */
+  deniedBecause?: string | undefined;
   onSelect(): void;
   children: React.ReactNode;
 }
 
-export function MenuItem({ icon, danger, onSelect, children }: MenuItemProps) {
+export function MenuItem({ icon, danger, deniedBecause, onSelect, children }: MenuItemProps) {
+  const denied = deniedBecause !== undefined;
   return (
     <Behaviour.Item
       className={styles.item}
-      data-danger={danger || undefined}
+      data-danger={(danger && !denied) || undefined}
+      ref={denied ? markDisabled : undefined}
+      data-denied={denied || undefined}
+      closeMenuOnClick={!denied}
       onClick={(event) => {
+        if (denied) return;
         // What opens now, a dialog, gives the focus back to where it is.
         triggerOf(event.currentTarget)?.focus();
         onSelect();
       }}
     >
-      <span className={styles.icon}>{icon}</span>
-      <span className="grow">{children}</span>
+      <span className={styles.icon}>
+        {denied ? <IconLock size={16} stroke={1.5} aria-hidden="true" /> : icon}
+      </span>
+      <span className="grow">
+        {children}
+        {denied && <span className={styles.why}>{deniedBecause}</span>}
+      </span>
     </Behaviour.Item>
   );
+}
+
+/** Not by Mantine's own property: arrow keys then pass it by, and its reason is not read. */
+function markDisabled(item: HTMLElement | null): void {
+  item?.setAttribute("aria-disabled", "true");
 }
 
 interface MenuChoiceProps {

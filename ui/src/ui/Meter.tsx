@@ -2,6 +2,7 @@
 
 import { percentText } from "../lib/quantity.ts";
 import styles from "./Meter.module.css";
+import { usePast } from "./Past.tsx";
 
 /** From here on it is worth a look. */
 const HOT_PERCENT = 85;
@@ -13,9 +14,11 @@ function heat(percent: number): "cool" | "hot" | "full" {
   return percent >= HOT_PERCENT ? "hot" : "cool";
 }
 
-/** A small one for tables. Absent is “—”. */
+/** A small one for tables. Absent is “—”, and what is past has no bar. */
 export function Meter({ percent }: { percent: number | undefined }) {
+  const past = usePast();
   if (percent === undefined) return <span className="third">—</span>;
+  if (past) return <span className="third">{percentText(percent)}</span>;
   return (
     <span className={styles.meter} data-heat={heat(percent)}>
       <Bar percent={percent} width={44} height={5} />
@@ -26,8 +29,14 @@ export function Meter({ percent }: { percent: number | undefined }) {
 
 /** A large one for cards: two parts of one whole. */
 export function WideMeter({ percent, label }: { percent: number | undefined; label: string }) {
+  const past = usePast();
   return (
-    <div className={styles.wide} data-heat={heat(percent ?? 0)} role="img" aria-label={label}>
+    <div
+      className={styles.wide}
+      data-heat={past ? "past" : heat(percent ?? 0)}
+      role="img"
+      aria-label={past ? `${label}, as last known` : label}
+    >
       <Bar percent={percent ?? 0} width="100%" height={8} />
     </div>
   );

@@ -1,6 +1,7 @@
 /** What a page or a part of it says when there is nothing to list, or something is wrong. */
 
 import styles from "./Notice.module.css";
+import { Present } from "./Past.tsx";
 import { Shape, type Tone } from "./StateMark.tsx";
 
 interface NoticeProps {
@@ -16,7 +17,9 @@ interface NoticeProps {
 export function Notice({ tone = "wait", title, children, actions }: NoticeProps) {
   return (
     <div className={styles.notice} data-tone={tone}>
-      <Shape tone={tone} />
+      <Present>
+        <Shape tone={tone} />
+      </Present>
       <div className="grow">
         <p className="strong">{title}</p>
         {children && <div className={styles.text}>{children}</div>}

@@ -1,5 +1,6 @@
 /** States: a shape, then a word, then a colour, always in this order. Shapes differ without colour. */
 
+import { usePast, was } from "./Past.tsx";
 import styles from "./StateMark.module.css";
 
 /** What a state means for people, whatever word the API has for it. */
@@ -76,29 +77,43 @@ const SHAPES: Record<Tone, React.ReactNode> = {
 
 /** The shape alone; a word must stand beside it. */
 export function Shape({ tone }: { tone: Tone }) {
+  const className = styles[usePast() ? "past" : tone];
   return (
-    <svg className={styles[tone]} viewBox="0 0 14 14" width="14" height="14" aria-hidden="true">
+    <svg className={className} viewBox="0 0 14 14" width="14" height="14" aria-hidden="true">
       {SHAPES[tone]}
     </svg>
   );
 }
 
+interface StateProps {
+  tone: Tone;
+  /** The text names the thing that has the state; it is not the word of the state. */
+  named?: boolean;
+  children: string;
+}
+
 /** Shape and word, as tables have it: a healthy word stays grey. */
-export function State({ tone, children }: { tone: Tone; children: React.ReactNode }) {
-  return (
-    <span className={styles.state} data-tone={tone}>
-      <Shape tone={tone} />
-      {children}
-    </span>
-  );
+export function State(props: StateProps) {
+  return <Marked className={styles.state} {...props} />;
 }
 
 /** Shape and word on a ground of their colour, as headers have it. */
-export function StatePill({ tone, children }: { tone: Tone; children: React.ReactNode }) {
+export function StatePill(props: StateProps) {
+  return <Marked className={styles.pill} {...props} />;
+}
+
+function Marked({
+  className,
+  tone,
+  named,
+  children,
+}: StateProps & { className: string | undefined }) {
+  const past = usePast();
   return (
-    <span className={styles.pill} data-tone={tone}>
+    <span className={className} data-tone={past ? "past" : tone}>
       <Shape tone={tone} />
-      {children}
+      {past && !named ? was(children) : children}
+      {past && named && <span className="hidden">, as last known</span>}
     </span>
   );
 }

@@ -5,6 +5,14 @@ import { useMediaQuery } from "@mantine/hooks";
 /** As in the style sheets: below it the sidebar is a row of its own. */
 const NARROW = "(max-width: 900px)";
 
+/** Below it the widest columns of a full table do not fit beside the names. */
+const TIGHT = "(max-width: 1020px)";
+
+/** Whether tables drop the columns that say least. */
+export function useTight(): boolean {
+  return useMediaQuery(TIGHT, false, { getInitialValueInEffect: false });
+}
+
 /** Whether tables keep only what never goes: state, name and the one figure that says most. */
 export function useNarrow(): boolean {
   return useMediaQuery(NARROW, false, { getInitialValueInEffect: false });

@@ -59,7 +59,7 @@ pub const SUITES: [Suite; 5] = [
     Suite {
         name: "browser",
         tests: Tests::Vitest("e2e/vitest.config.ts"),
-        budget: minutes(3),
+        budget: minutes(8),
         real_parts: true,
     },
 ];

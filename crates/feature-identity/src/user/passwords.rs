@@ -10,14 +10,17 @@ use identity::password::{Lane, PasswordError, password_problem};
 use identity::throttle::{Key, Refusal};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::ObjectMeta;
+use kube::api::{ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
+use serde_json::json;
 
 use crate::directory::Directory;
 use crate::login::{BUSY_RETRY_SECONDS, seconds};
 
 /// Key of the hash in the Secret.
 const HASH_KEY: &str = "hash";
+/// Field of a user: whether clients ask for a new password. Users set it; a changed password clears it.
+pub(crate) const MUST_CHANGE: &str = "mustChangePassword";
 /// Shortest password when the setting cannot be read.
 const LENGTH_MIN: usize = 12;
 
@@ -119,7 +122,7 @@ impl Directory {
         store(&self.client, &user, hash).await.map_err(|error| failed(error.chain()))
     }
 
-    /// Changes one's own password, for who knows the current one.
+    /// Changes one's own password, for who knows the current one. Clears `mustChangePassword`, as Rancher does.
     ///
     /// # Errors
     /// As [`Self::set_password`], or the current password is wrong, which is not tried for ever.
@@ -141,6 +144,21 @@ impl Directory {
             return Err(SetPasswordError::WrongCurrent);
         }
         attempt.succeed();
-        self.set_password(user, new).await
+        self.set_password(user, new).await?;
+        if let Err(error) = self.end_must_change(user).await {
+            // The password is set all the same, and clients ask for one more.
+            tracing::warn!(%error, user, "field \"{MUST_CHANGE}\" stays as it is");
+        }
+        Ok(())
+    }
+
+    /// The user has chosen a password, so clients no longer have to ask for one.
+    async fn end_must_change(&self, user: &str) -> Result<(), kube::Error> {
+        if !self.user(user).await.is_some_and(|user| user.must_change_password) {
+            return Ok(());
+        }
+        let api: Api<User> = Api::all(self.client.clone());
+        let change = Patch::Merge(json!({MUST_CHANGE: null}));
+        api.patch(user, &PatchParams::default(), &change).await.map(drop)
     }
 }

@@ -13,7 +13,7 @@ fn ask(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
 
 #[test]
 fn browsers_get_a_page_at_every_address_of_the_interface() {
-    for path in ["/", "/login", "/clusters", "/c/prod-eu-1", "/c/prod-eu-1/nodes"] {
+    for path in ["/", "/login", "/clusters", "/password", "/c/prod-eu-1", "/c/prod-eu-1/nodes"] {
         let page = ask(path, &browser()).unwrap();
         assert_eq!(page.status(), StatusCode::OK, "{path}");
         assert_eq!(page.headers()[CONTENT_TYPE], "text/html; charset=utf-8", "{path}");
@@ -25,14 +25,25 @@ fn browsers_get_a_page_at_every_address_of_the_interface() {
 }
 
 #[test]
+fn a_mistyped_address_shows_the_interface_to_browsers_with_the_status_404() {
+    for path in ["/nosuch", "/nosuch/deeper", "/cluster/north", "/vault"] {
+        let page = ask(path, &browser()).unwrap();
+        assert_eq!(page.status(), StatusCode::NOT_FOUND, "{path}");
+        assert_eq!(page.headers()[CONTENT_TYPE], "text/html; charset=utf-8", "{path}");
+        assert!(page.headers().contains_key(CONTENT_SECURITY_POLICY), "{path}");
+        assert!(ask(path, &HeaderMap::new()).is_none(), "{path}");
+    }
+}
+
+#[test]
 fn clients_of_the_apis_never_get_a_page() {
     let mut json = HeaderMap::new();
     json.insert(ACCEPT, HeaderValue::from_static("application/json"));
     assert!(ask("/", &json).is_none());
     assert!(ask("/clusters", &json).is_none());
-    for path in
-        ["/api", "/apis/apps/v1", "/v3/clusters", "/v3-public", "/k8s/clusters/c-1", "/ping"]
-    {
+    let apis = APIS.map(|first| format!("/{first}/nosuch"));
+    let versions = ["/v1/nosuch", "/v3/clusters", "/v3-public", "/v3", "/api", "/ping"];
+    for path in apis.iter().map(String::as_str).chain(versions) {
         assert!(ask(path, &browser()).is_none(), "{path}");
     }
     assert!(answer(&Method::POST, "/", &browser()).is_none());

@@ -45,7 +45,7 @@ export function ClusterAuditPage({ search }: { search: AuditSearch }) {
   const cluster = useCluster();
   return (
     <Page title={`Audit log of ${cluster.name}`}>
-      <ClusterHead />
+      <ClusterHead page="Audit log" />
       <Events
         search={search}
         clusterId={cluster.id}

@@ -4,6 +4,7 @@ import { Fragment, memo } from "react";
 import type { AuditEvent } from "../../api/types.ts";
 import { exact, moment, point } from "../../lib/time.ts";
 import { useNarrow } from "../../ui/media.ts";
+import { Present } from "../../ui/Past.tsx";
 import { State } from "../../ui/StateMark.tsx";
 import table from "../../ui/Table.module.css";
 import { useNow } from "../../ui/Time.tsx";
@@ -95,7 +96,9 @@ const EventRow = memo(function EventRow({ event, today, narrow, cluster }: Event
     <Fragment>
       <tr className={reason && table.explained} title={at && exact(at)}>
         <td>
-          <State tone={resultTone(event)}>{resultWord(event)}</State>
+          <Present>
+            <State tone={resultTone(event)}>{resultWord(event)}</State>
+          </Present>
         </td>
         {!narrow && (
           <td className={table.quiet}>

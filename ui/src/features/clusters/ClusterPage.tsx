@@ -20,6 +20,8 @@ import { tell } from "../../ui/Toasts.tsx";
 import { byRef, providerWord, stateWord, toneOf } from "./model.ts";
 import { togglePin, usePins } from "./pins.ts";
 import { RemoveDialog } from "./RemoveDialog.tsx";
+import { useRemovalDenial } from "./rights.ts";
+import { UnavailableNotice } from "./UnavailableNotice.tsx";
 
 const Current = createContext<Cluster | undefined>(undefined);
 
@@ -84,16 +86,24 @@ function Gone({ reference }: { reference: string }) {
   );
 }
 
-/** Title, state, facts and actions: the same on each page of a cluster. */
-export function ClusterHead() {
+interface ClusterHeadProps {
+  /** What the page is of the cluster; absent on the overview. */
+  page?: string;
+  /** The page says what helps while the cluster is unavailable. */
+  saysWhatHelps?: boolean;
+}
+
+/** Title, state, facts, actions, and what fails: alike on each page of a cluster. */
+export function ClusterHead({ page, saysWhatHelps = false }: ClusterHeadProps) {
   const cluster = useCluster();
+  const denial = useRemovalDenial(cluster);
   const navigate = useNavigate();
   const [removing, setRemoving] = useState(false);
   const pinned = usePins().includes(cluster.id);
   return (
     <>
       <PageHead
-        title={cluster.name}
+        title={page ? `${page} of ${cluster.name}` : cluster.name}
         mark={<StatePill tone={toneOf(cluster)}>{stateWord(cluster)}</StatePill>}
         facts={facts(cluster)}
         actions={
@@ -123,6 +133,7 @@ export function ClusterHead() {
                 <MenuItem
                   icon={<IconTrash size={16} stroke={1.5} />}
                   danger
+                  deniedBecause={denial}
                   onSelect={() => setRemoving(true)}
                 >
                   Remove…
@@ -132,6 +143,7 @@ export function ClusterHead() {
           </>
         }
       />
+      <UnavailableNotice cluster={cluster} withoutLink={saysWhatHelps} />
       {removing && (
         <RemoveDialog
           cluster={cluster}

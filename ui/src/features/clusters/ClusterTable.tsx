@@ -1,230 +1,276 @@
-/** Clusters as rows. A row that is not simply active has a second line with its reason and the next step. */
+/**
+ * Clusters as rows. One that is not simply active has a second row with its reason and the next step. Of many rows
+ * only those around the window are in the document; screen readers are told how many there are.
+ */
 
-import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
+import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
-import { Fragment, memo } from "react";
+import { Fragment, memo, useMemo } from "react";
 import type { Cluster } from "../../api/types.ts";
 import { monogram } from "../../lib/names.ts";
 import { count } from "../../lib/quantity.ts";
 import { paths } from "../../paths.ts";
 import { Meter } from "../../ui/Meter.tsx";
-import { useNarrow } from "../../ui/media.ts";
+import { useNarrow, useTight } from "../../ui/media.ts";
+import { Past, usePast } from "../../ui/Past.tsx";
 import { State } from "../../ui/StateMark.tsx";
 import table from "../../ui/Table.module.css";
 import { Monogram, Tag } from "../../ui/Tags.tsx";
 import { Ago } from "../../ui/Time.tsx";
 import styles from "./ClusterTable.module.css";
+import { COLUMNS, Head, type Sorting, type Width } from "./ClusterTableHead.tsx";
 import {
   isPast,
   lastHeard,
   ownLabels,
   providerWord,
-  reasonOf,
-  type SortKey,
+  type Reason,
   stateWord,
   toneOf,
   usage,
 } from "./model.ts";
 import { NextStepLink } from "./NextStepLink.tsx";
 import { usePins } from "./pins.ts";
+import { type TableRow, tableRows } from "./rows.ts";
+import { useVisibleRows, type VisibleRow } from "./useVisibleRows.ts";
 
 /** More labels are in the tooltip. */
 const LABELS_SHOWN = 2;
 
-interface ClusterTableProps {
+/** Columns after the reason, which are those of the figures and the last one. */
+const AFTER_REASON: Record<Width, number> = { full: 4, tight: 4, narrow: 0 };
+
+interface ClusterTableProps extends Sorting {
   clusters: readonly Cluster[];
-  /** In groups: what needs a look, what is pinned, all others. */
+  /** In groups: what needs a look, what waits, what is pinned, all others. */
   grouped: boolean;
-  sort: SortKey;
-  descending: boolean;
+  /** Clusters that wait are shown however many they are. */
+  waitingShown: boolean;
   now: Date;
-  onSort(sort: SortKey, descending: boolean): void;
+  onShowWaiting(shown: boolean): void;
+}
+
+/** Before a row has been drawn, in pixels. As the style sheet has it, in a wide window. */
+const HEIGHTS = { group: 28, cluster: 34, explained: 32, reason: 25 };
+
+function heightOf(row: TableRow): number {
+  return HEIGHTS[row.kind === "cluster" && row.explained ? "explained" : row.kind];
 }
 
 export function ClusterTable(props: ClusterTableProps) {
+  const { clusters, grouped, waitingShown, now } = props;
   const pins = usePins();
   const narrow = useNarrow();
-  const groups = props.grouped ? inGroups(props.clusters, pins) : [["", props.clusters] as const];
-  const rows = (clusters: readonly Cluster[]) =>
-    clusters.map((cluster) => (
-      <ClusterRow key={cluster.id} cluster={cluster} now={props.now} narrow={narrow} />
-    ));
+  const tight = useTight();
+  const width = narrow ? "narrow" : tight ? "tight" : "full";
+  const rows = useMemo(
+    () => tableRows(clusters, { grouped, pins, waitingShown, now }),
+    [clusters, grouped, pins, waitingShown, now],
+  );
+  const { visible, gapAfter, frame, measure, onFocus, onBlur } = useVisibleRows(rows, heightOf);
   return (
-    <div className={table.frame}>
-      <table className={`${table.table} ${styles.table}`} data-narrow={narrow || undefined}>
+    <div ref={frame} className={`${table.frame} ${table.long}`}>
+      <table
+        className={`${table.table} ${styles.table}`}
+        data-narrow={narrow || undefined}
+        // The head is a row, too.
+        aria-rowcount={rows.length + 1}
+        onFocus={onFocus}
+        onBlur={onBlur}
+      >
         <caption className="hidden">Clusters</caption>
-        <thead>
-          <tr>
-            <SortHead {...props} name="state" className={styles.state} text="State" />
-            <SortHead {...props} name="name" text="Cluster" />
-            {!narrow && (
-              <>
-                <th scope="col" className={styles.provider}>
-                  Provider
-                </th>
-                <th scope="col" className={styles.version}>
-                  Kubernetes
-                </th>
-              </>
-            )}
-            <SortHead {...props} name="nodes" className={styles.nodes} text="Nodes" right />
-            {!narrow && (
-              <>
-                <SortHead
-                  {...props}
-                  name="cpu"
-                  className={styles.meter}
-                  text="CPU reserved"
-                  right
+        <Head {...props} width={width} />
+        {inBodies(visible).map(([group, members]) => (
+          <tbody key={group}>
+            {members.map(({ row, index, gap }) => (
+              <Fragment key={row.key}>
+                {gap > 0 && <Gap height={gap} columns={COLUMNS[width]} />}
+                <Row
+                  row={row}
+                  index={index}
+                  measure={measure}
+                  width={width}
+                  now={now}
+                  onShowWaiting={props.onShowWaiting}
                 />
-                <SortHead
-                  {...props}
-                  name="memory"
-                  className={styles.meter}
-                  text="Memory reserved"
-                  right
-                />
-                <SortHead {...props} name="pods" className={styles.pods} text="Pods" right />
-                <th scope="col" className={`${styles.heard} ${table.right}`}>
-                  Last heard
-                </th>
-              </>
-            )}
-          </tr>
-        </thead>
-        {groups.map(([title, clusters]) => (
-          <tbody key={title}>
-            {title && (
-              <tr className={table.group}>
-                <th scope="rowgroup" colSpan={narrow ? 3 : 9}>
-                  <b>{title}</b> {count(clusters.length)}
-                </th>
-              </tr>
-            )}
-            {rows(clusters)}
+              </Fragment>
+            ))}
           </tbody>
         ))}
+        {gapAfter > 0 && (
+          <tbody>
+            <Gap height={gapAfter} columns={COLUMNS[width]} />
+          </tbody>
+        )}
       </table>
     </div>
   );
 }
 
-function inGroups(clusters: readonly Cluster[], pins: readonly string[]) {
-  const looks = clusters.filter((cluster) => toneOf(cluster) !== "ok");
-  const healthy = clusters.filter((cluster) => toneOf(cluster) === "ok");
-  const pinned = healthy.filter(({ id }) => pins.includes(id));
-  const others = healthy.filter(({ id }) => !pins.includes(id));
-  const groups = [
-    ["Needs a look", looks],
-    ["Pinned", pinned],
-    [looks.length + pinned.length > 0 ? "All others" : "All", others],
-  ] as const;
-  return groups.filter(([, members]) => members.length > 0);
+/** Visible rows by group: each group is a body of its own, which the head of the group is about. */
+function inBodies(visible: readonly VisibleRow<TableRow>[]): [string, VisibleRow<TableRow>[]][] {
+  const bodies = new Map<string, VisibleRow<TableRow>[]>();
+  for (const one of visible) {
+    const { group } = one.row;
+    bodies.set(group, [...(bodies.get(group) ?? []), one]);
+  }
+  return [...bodies];
 }
 
-interface SortHeadProps extends ClusterTableProps {
-  name: SortKey;
-  text: string;
-  right?: boolean;
-  className?: string | undefined;
-}
-
-function SortHead(props: SortHeadProps) {
-  const { name, text, right, className, sort, descending, onSort } = props;
-  const sorted = sort === name;
-  const Arrow = descending ? IconArrowDown : IconArrowUp;
-  const order = sorted ? ({ "aria-sort": descending ? "descending" : "ascending" } as const) : {};
+/** The place of rows that are not in the document. */
+function Gap({ height, columns }: { height: number; columns: number }) {
   return (
-    <th
-      scope="col"
-      className={[className, right && table.right].filter(Boolean).join(" ")}
-      {...order}
-    >
-      <button
-        type="button"
-        className={table.sort}
-        onClick={() => onSort(name, sorted ? !descending : !!right)}
-      >
-        {text}
-        {sorted && <Arrow size={14} stroke={1.5} aria-hidden="true" />}
-      </button>
-    </th>
+    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a row takes no focus.
+    <tr className={table.gap} aria-hidden="true">
+      <td colSpan={columns}>
+        <svg width="1" height={height} aria-hidden="true" />
+      </td>
+    </tr>
   );
 }
 
-interface ClusterRowProps {
+interface RowProps {
+  row: TableRow;
+  index: number;
+  measure(row: HTMLTableRowElement | null): void;
+  width: Width;
+  now: Date;
+  onShowWaiting(shown: boolean): void;
+}
+
+function Row({ row, index, measure, width, now, onShowWaiting }: RowProps) {
+  const place = { ref: measure, "data-index": index, "aria-rowindex": index + 2 };
+  if (row.kind === "cluster") {
+    const { cluster, explained } = row;
+    return (
+      <tr {...place} className={explained ? table.explained : ""} data-cluster={cluster.name}>
+        <ClusterCells cluster={cluster} now={now} width={width} />
+      </tr>
+    );
+  }
+  if (row.kind === "reason") {
+    return (
+      <tr {...place} className={table.reason}>
+        <ReasonCells cluster={row.cluster} reason={row.reason} width={width} />
+      </tr>
+    );
+  }
+  const { title, size, fold } = row;
+  return (
+    <tr {...place} className={table.group}>
+      <th scope="rowgroup" colSpan={COLUMNS[width]}>
+        {fold ? (
+          <Fold title={title} size={size} open={fold === "open"} onToggle={onShowWaiting} />
+        ) : (
+          <>
+            <b>{title}</b> {count(size)}
+          </>
+        )}
+      </th>
+    </tr>
+  );
+}
+
+interface FoldProps {
+  title: string;
+  size: number;
+  open: boolean;
+  onToggle(open: boolean): void;
+}
+
+function Fold({ title, size, open, onToggle }: FoldProps) {
+  const Chevron = open ? IconChevronDown : IconChevronRight;
+  return (
+    <button
+      type="button"
+      className={styles.fold}
+      aria-expanded={open}
+      onClick={() => onToggle(!open)}
+    >
+      <Chevron size={14} stroke={1.5} aria-hidden="true" />
+      <b>{title}</b> {count(size)}
+    </button>
+  );
+}
+
+interface ClusterCellsProps {
   cluster: Cluster;
   now: Date;
-  narrow: boolean;
+  width: Width;
 }
 
 /** Most events change one cluster of many: the other rows stay as they are. */
-const ClusterRow = memo(function ClusterRow({ cluster, now, narrow }: ClusterRowProps) {
-  const reason = reasonOf(cluster, now);
-  const past = isPast(cluster) ? table.past : undefined;
-  const right = [table.right, past].filter(Boolean).join(" ");
-  const pods = usage(cluster, "pods");
+const ClusterCells = memo(function ClusterCells({ cluster, now, width }: ClusterCellsProps) {
+  const unreachable = isPast(cluster);
+  const right = [table.right, (usePast() || unreachable) && table.past].filter(Boolean).join(" ");
   return (
-    <Fragment>
-      <tr className={reason && table.explained} data-cluster={cluster.name}>
-        <td>
-          <State tone={toneOf(cluster)}>{stateWord(cluster)}</State>
-        </td>
-        <td>
-          <span className={table.name}>
-            {!narrow && <Monogram letters={monogram(cluster.name)} />}
-            <Link {...paths.cluster(cluster.name)}>{cluster.name}</Link>
-            {!narrow && <Labels cluster={cluster} />}
-          </span>
-        </td>
-        {!narrow && (
-          <>
-            <td className={table.quiet}>{providerWord(cluster)}</td>
-            <td className={table.quiet}>{cluster.version?.gitVersion ?? "—"}</td>
-          </>
-        )}
-        <td className={table.right}>
-          <Figure value={cluster.nodeCount} />
-        </td>
-        {!narrow && (
-          <>
-            <td className={right}>
-              <Meter percent={usage(cluster, "cpu").percent} />
-            </td>
-            <td className={right}>
-              <Meter percent={usage(cluster, "memory").percent} />
-            </td>
-            <td className={right}>
-              <Figure value={pods.taken} />
-            </td>
-            <td className={table.right}>
-              <Heard cluster={cluster} now={now} />
-            </td>
-          </>
-        )}
-      </tr>
-      {reason && (
-        <tr className={table.reason}>
-          <td />
-          <td colSpan={narrow ? 2 : 4}>
-            <span className={styles.reason}>
-              <span className={narrow ? undefined : "ellipsis"}>{reason.text}</span>
-              <NextStepLink cluster={cluster} reason={reason} />
-            </span>
-          </td>
-          {!narrow && (
-            <>
-              <td className={past} />
-              <td className={past} />
-              <td className={past} />
-              <td />
-            </>
-          )}
-        </tr>
+    <>
+      <td>
+        <State tone={toneOf(cluster)}>{stateWord(cluster)}</State>
+      </td>
+      <td>
+        <span className={table.name}>
+          {width !== "narrow" && <Monogram letters={monogram(cluster.name)} />}
+          <Link {...paths.cluster(cluster.name)}>{cluster.name}</Link>
+          {width !== "narrow" && <Labels cluster={cluster} />}
+        </span>
+      </td>
+      {width === "full" && (
+        <>
+          <td className={table.quiet}>{providerWord(cluster)}</td>
+          <td className={table.quiet}>{cluster.version?.gitVersion ?? "—"}</td>
+        </>
       )}
-    </Fragment>
+      <td className={table.right}>
+        <Figure value={cluster.nodeCount} />
+      </td>
+      {width !== "narrow" && (
+        <Past when={unreachable}>
+          <td className={right}>
+            <Meter percent={usage(cluster, "cpu").percent} />
+          </td>
+          <td className={right}>
+            <Meter percent={usage(cluster, "memory").percent} />
+          </td>
+          <td className={right}>
+            <Figure value={usage(cluster, "pods").taken} />
+          </td>
+          <td className={table.right}>
+            <Heard cluster={cluster} now={now} />
+          </td>
+        </Past>
+      )}
+    </>
   );
 });
+
+interface ReasonCellsProps {
+  cluster: Cluster;
+  reason: Reason;
+  width: Width;
+}
+
+function ReasonCells({ cluster, reason, width }: ReasonCellsProps) {
+  const after = AFTER_REASON[width];
+  const past = usePast() || isPast(cluster);
+  return (
+    <>
+      <td />
+      <td colSpan={COLUMNS[width] - 1 - after}>
+        <span className={styles.reason}>
+          <span className={width === "narrow" ? undefined : "ellipsis"}>{reason.text}</span>
+          <NextStepLink cluster={cluster} reason={reason} />
+        </span>
+      </td>
+      {after > 0 && (
+        <>
+          <td colSpan={after - 1} className={past ? table.past : undefined} />
+          <td />
+        </>
+      )}
+    </>
+  );
+}
 
 function Labels({ cluster }: { cluster: Cluster }) {
   const labels = ownLabels(cluster);
@@ -241,12 +287,15 @@ function Labels({ cluster }: { cluster: Cluster }) {
 
 /** Absent is “—”, zero is grey. */
 function Figure({ value }: { value: number | null | undefined }) {
+  const past = usePast();
   if (value == null) return <span className="third">—</span>;
-  return <span className={value === 0 ? "third" : undefined}>{count(value)}</span>;
+  return <span className={value === 0 || past ? "third" : undefined}>{count(value)}</span>;
 }
 
 function Heard({ cluster, now }: { cluster: Cluster; now: Date }) {
+  const offline = usePast() && !isPast(cluster);
   const heard = lastHeard(cluster);
+  if (offline) return <span className="third">—</span>;
   if (heard === "live") return <span className="third">live</span>;
   if (!heard) return <span className="second">not yet</span>;
   return (

@@ -4,13 +4,14 @@ import { point } from "../../lib/time.ts";
 import { Card } from "../../ui/Card.tsx";
 import { Code } from "../../ui/Code.tsx";
 import { Page } from "../../ui/Page.tsx";
+import { Past, usePast } from "../../ui/Past.tsx";
 import { Shape } from "../../ui/StateMark.tsx";
 import { Tag } from "../../ui/Tags.tsx";
 import { Ago, useNow } from "../../ui/Time.tsx";
 import { ClusterHead, useCluster } from "./ClusterPage.tsx";
 import styles from "./ConditionsPage.module.css";
 import { type Explained, explainAll } from "./conditions.ts";
-import { reasonOf } from "./model.ts";
+import { isPast, reasonOf } from "./model.ts";
 import { NextStepLink } from "./NextStepLink.tsx";
 
 const TICK_MS = 5_000;
@@ -19,13 +20,14 @@ export function ConditionsPage() {
   const cluster = useCluster();
   const now = useNow(TICK_MS);
   const all = explainAll(cluster);
+  const past = isPast(cluster);
   const open = all.filter(({ holds }) => !holds);
   const held = all.filter(({ holds }) => holds);
   const reason = reasonOf(cluster, now);
   const wayOn = reason?.next === "import" || reason?.next === "force-removal" ? reason : undefined;
   return (
     <Page title={`Conditions of ${cluster.name}`}>
-      <ClusterHead />
+      <ClusterHead page="Conditions" saysWhatHelps />
       {open.length > 0 && (
         <Card
           title="Does not hold"
@@ -43,7 +45,9 @@ export function ConditionsPage() {
       <Card title="Holds" note={held.length} flush>
         <ul>
           {held.map((condition) => (
-            <Line key={condition.type} condition={condition} now={now} />
+            <Past key={condition.type} when={past && condition.observed}>
+              <Line condition={condition} now={now} />
+            </Past>
           ))}
           {held.length === 0 && <li className={styles.line}>Nothing so far.</li>}
         </ul>
@@ -60,9 +64,10 @@ function Line({ condition, now }: { condition: Explained; now: Date }) {
   const at = point(since);
   const command = COMMAND.exec(next)?.[1];
   const words = command ? next.replace(command, "").trim() : next;
+  const past = usePast();
   const more = said && !meaning.toLowerCase().includes(said.toLowerCase()) ? said : "";
   return (
-    <li className={styles.line} data-holds={holds}>
+    <li className={styles.line} data-holds={holds} data-past={past || undefined}>
       <span className={styles.mark}>
         <Shape tone={tone} />
       </span>
@@ -71,9 +76,12 @@ function Line({ condition, now }: { condition: Explained; now: Date }) {
           <span className="strong">{title}</span>
           <code className="third">{type}</code>
           {reason && <Tag>{reason}</Tag>}
-          <span className="hidden">{holds ? "holds" : "does not hold"}</span>
+          <span className="hidden">{holds ? (past ? "held" : "holds") : "does not hold"}</span>
         </p>
-        <p className="second">{meaning}</p>
+        <p className="second">
+          {past && "As last known: "}
+          {meaning}
+        </p>
         {more && <p className="small third">{`Drover says: ${more}`}</p>}
         {!holds && words && (
           <p className={styles.next}>

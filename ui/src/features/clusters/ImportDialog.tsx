@@ -26,6 +26,7 @@ import styles from "./ImportDialog.module.css";
 import { ImportSteps } from "./ImportSteps.tsx";
 import { ReachNotice } from "./ReachNotice.tsx";
 import { RemoveDialog } from "./RemoveDialog.tsx";
+import { useRemovalDenial } from "./rights.ts";
 
 /** Kubernetes versions that the agent is tested with begin here. */
 const KUBERNETES_MIN = "1.28";
@@ -140,6 +141,7 @@ function FollowDialog({ cluster, onClose }: { cluster: Cluster; onClose(): void 
   const now = useNow(1000);
   const tokens = useQuery(registrationTokensQuery(cluster.id));
   const [removing, setRemoving] = useState(false);
+  const denial = useRemovalDenial(cluster);
   const token = newest(tokens.data ?? []);
   const steps = checklist(cluster, token, now);
   const active = cluster.state === "active";
@@ -167,7 +169,7 @@ function FollowDialog({ cluster, onClose }: { cluster: Cluster; onClose(): void 
             <span className="grow small second">
               You can close this. It goes on, and the list of clusters shows how far it is.
             </span>
-            <Button kind="danger" onClick={() => setRemoving(true)}>
+            <Button kind="danger" deniedBecause={denial} onClick={() => setRemoving(true)}>
               Cancel import…
             </Button>
             <Button onClick={onClose}>Close</Button>
@@ -223,7 +225,7 @@ function Command({ cluster, token, now, pending }: CommandProps) {
         <Ways chosen={way} onChoose={setWay} />
       </div>
       {token ? (
-        <Code text={commandText(way, cluster, token)} what="the import command" />
+        <Code text={commandText(way, cluster, token)} what="the import command" focused />
       ) : (
         <Skeleton rows={1} what={pending ? "the command" : "the command as it is made"} />
       )}

@@ -1,4 +1,5 @@
 // @vitest-environment jsdom
+import { HeadlessMantineProvider } from "@mantine/core";
 import { cleanup, render, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
 import { checklist } from "./checklist.ts";
@@ -13,7 +14,9 @@ test("what is wrong says why and what helps, and what helps can be copied", () =
     condition("Pending", "True"),
     condition("Connected", "False", "Disconnected", "cluster agent is not connected"),
   );
-  render(<ImportSteps steps={checklist(down, undefined, NOW)} />);
+  render(<ImportSteps steps={checklist(down, undefined, NOW)} />, {
+    wrapper: HeadlessMantineProvider,
+  });
   expect(screen.getByText("Why:").parentElement?.textContent).toContain("agent is not connected");
   const command = "kubectl -n cattle-system logs deploy/cattle-cluster-agent";
   expect(screen.getByText(command)).toBeTruthy();

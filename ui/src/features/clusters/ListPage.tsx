@@ -1,6 +1,6 @@
 /** Home: every cluster with its live state; the ones that need a look first, each with its reason. */
 
-import { IconPlus, IconSearch, IconServer2 } from "@tabler/icons-react";
+import { IconLock, IconPlus, IconSearch, IconServer2 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useRef } from "react";
@@ -13,13 +13,16 @@ import { Button } from "../../ui/Button.tsx";
 import { useShortcut } from "../../ui/keyboard.ts";
 import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
+import { usePast } from "../../ui/Past.tsx";
 import { Shape } from "../../ui/StateMark.tsx";
 import { Key } from "../../ui/Tags.tsx";
 import { useNow } from "../../ui/Time.tsx";
 import { ClusterTable } from "./ClusterTable.tsx";
+import { ImportDenied } from "./ImportDenied.tsx";
 import { ImportDialog } from "./ImportDialog.tsx";
 import styles from "./ListPage.module.css";
 import { matches, sorted, TONE_WORDS, tally, toneOf } from "./model.ts";
+import { useImportDenial } from "./rights.ts";
 import type { ClusterSearch } from "./search.ts";
 
 /** How often relative times move on. */
@@ -29,6 +32,8 @@ export function ListPage({ search }: { search: ClusterSearch }) {
   const navigate = useNavigate();
   const clusters = useQuery(clustersQuery);
   const now = useNow(TICK_MS);
+  const denial = useImportDenial();
+  const offline = usePast();
   const change = (next: Partial<Record<keyof ClusterSearch, unknown>>, replace = false) => {
     const merged = { ...search, ...next };
     const kept = Object.entries(merged).filter(([, value]) => value !== undefined && value !== "");
@@ -50,14 +55,14 @@ export function ListPage({ search }: { search: ClusterSearch }) {
         title="Clusters"
         facts={clusters.data && facts(all)}
         actions={
-          <Button kind="primary" onClick={openImport}>
-            <IconPlus size={16} stroke={1.5} />
+          <Button kind={denial ? "plain" : "primary"} deniedBecause={denial} onClick={openImport}>
+            {!denial && <IconPlus size={16} stroke={1.5} />}
             Import cluster
           </Button>
         }
       />
       <FilterBar search={search} clusters={found} onChange={change} />
-      {clusters.isError && (
+      {clusters.isError && !offline && (
         <Notice
           tone="err"
           title="The list of clusters could not be read."
@@ -77,6 +82,7 @@ export function ListPage({ search }: { search: ClusterSearch }) {
           <ClusterTable
             clusters={shown}
             grouped={!search.sort && !search.q && !search.state}
+            waitingShown={search.waiting ?? false}
             sort={search.sort ?? "state"}
             descending={search.descending ?? false}
             now={now}
@@ -86,12 +92,19 @@ export function ListPage({ search }: { search: ClusterSearch }) {
                 descending: descending || undefined,
               })
             }
+            onShowWaiting={(shown) => change({ waiting: shown || undefined }, true)}
           />
         )}
         {clusters.data && shown.length === 0 && (
-          <Nothing search={search} total={all.length} onChange={change} onImport={openImport} />
+          <Nothing
+            search={search}
+            total={all.length}
+            denial={denial}
+            onChange={change}
+            onImport={openImport}
+          />
         )}
-        {clusters.data && onlyLocal(all) && !search.q && !search.state && (
+        {clusters.data && onlyLocal(all) && !search.q && !search.state && !denial && (
           <Blank
             icon={<IconServer2 size={20} stroke={1.5} />}
             title="No cluster of yours so far"
@@ -106,7 +119,10 @@ export function ListPage({ search }: { search: ClusterSearch }) {
           </Blank>
         )}
       </div>
-      {search.import && (
+      {search.import === "new" && denial && (
+        <ImportDenied denial={denial} onClose={() => change({ import: undefined }, true)} />
+      )}
+      {search.import && !(search.import === "new" && denial) && (
         <ImportDialog
           clusterId={search.import}
           clusters={all}
@@ -192,12 +208,21 @@ function FilterBar({ search, clusters, onChange }: FilterBarProps) {
 interface NothingProps {
   search: ClusterSearch;
   total: number;
+  /** Why the user may not import clusters. */
+  denial: string | undefined;
   onChange: Change;
   onImport(): void;
 }
 
 /** Nothing to show: because there is nothing, or because of a filter, and then of which. */
-function Nothing({ search, total, onChange, onImport }: NothingProps) {
+function Nothing({ search, total, denial, onChange, onImport }: NothingProps) {
+  if (total === 0 && denial) {
+    return (
+      <Blank icon={<IconLock size={20} stroke={1.5} />} title="No clusters that you may see">
+        You have no role on any cluster. Owners of a cluster and administrators give roles. {denial}
+      </Blank>
+    );
+  }
   if (total === 0) {
     return (
       <Blank

@@ -4,11 +4,12 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Cluster } from "../../api/types.ts";
 import { paths } from "../../paths.ts";
+import { Hint } from "../../ui/Hint.tsx";
 import type { Reason } from "./model.ts";
 import { RemoveDialog } from "./RemoveDialog.tsx";
+import { useRemovalDenial } from "./rights.ts";
 
 export function NextStepLink({ cluster, reason }: { cluster: Cluster; reason: Reason }) {
-  const [removing, setRemoving] = useState(false);
   switch (reason.next) {
     case "import":
       return (
@@ -23,15 +24,28 @@ export function NextStepLink({ cluster, reason }: { cluster: Cluster; reason: Re
         </Link>
       );
     case "force-removal":
-      return (
-        <>
-          <button type="button" className="link" onClick={() => setRemoving(true)}>
-            {reason.label}
-          </button>
-          {removing && <RemoveDialog cluster={cluster} onClose={() => setRemoving(false)} />}
-        </>
-      );
+      return <ForcedRemoval cluster={cluster} label={reason.label} />;
     default:
       return null;
   }
+}
+
+function ForcedRemoval({ cluster, label }: { cluster: Cluster; label: string }) {
+  const [removing, setRemoving] = useState(false);
+  const denial = useRemovalDenial(cluster);
+  return (
+    <>
+      <Hint text={denial}>
+        <button
+          type="button"
+          className="link"
+          aria-disabled={!!denial || undefined}
+          onClick={() => setRemoving(!denial)}
+        >
+          {label}
+        </button>
+      </Hint>
+      {removing && <RemoveDialog cluster={cluster} onClose={() => setRemoving(false)} />}
+    </>
+  );
 }

@@ -12,6 +12,7 @@ import { Meter } from "../../ui/Meter.tsx";
 import { useNarrow } from "../../ui/media.ts";
 import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page } from "../../ui/Page.tsx";
+import { Past, usePast } from "../../ui/Past.tsx";
 import { State } from "../../ui/StateMark.tsx";
 import table from "../../ui/Table.module.css";
 import { ClusterHead, useCluster } from "./ClusterPage.tsx";
@@ -23,20 +24,10 @@ import { inOrder, nodeReason, nodeTone, nodeWord, roles } from "./nodes.ts";
 export function NodesPage() {
   const cluster = useCluster();
   const nodes = useQuery(nodesQuery(cluster.id));
-  const past = isPast(cluster);
   const reason = reasonOf(cluster, new Date());
   return (
     <Page title={`Nodes of ${cluster.name}`}>
-      <ClusterHead />
-      {past && reason && (
-        <Notice
-          tone="off"
-          title={reason.text}
-          actions={<NextStepLink cluster={cluster} reason={reason} />}
-        >
-          Below: the nodes as they were then.
-        </Notice>
-      )}
+      <ClusterHead page="Nodes" />
       {nodes.isPending && <Skeleton rows={6} what={`nodes of ${cluster.name}`} />}
       {nodes.isError && (
         <Notice
@@ -51,7 +42,11 @@ export function NodesPage() {
           {sentence(nodes.error)}
         </Notice>
       )}
-      {nodes.data && nodes.data.length > 0 && <NodeTable nodes={inOrder(nodes.data)} past={past} />}
+      {nodes.data && nodes.data.length > 0 && (
+        <Past when={isPast(cluster)}>
+          <NodeTable nodes={inOrder(nodes.data)} />
+        </Past>
+      )}
       {nodes.data?.length === 0 && (
         <Blank
           icon={<IconServer2 size={20} stroke={1.5} />}
@@ -67,7 +62,7 @@ export function NodesPage() {
   );
 }
 
-function NodeTable({ nodes, past }: { nodes: Node[]; past: boolean }) {
+function NodeTable({ nodes }: { nodes: Node[] }) {
   const narrow = useNarrow();
   return (
     <div className={table.frame}>
@@ -108,7 +103,7 @@ function NodeTable({ nodes, past }: { nodes: Node[]; past: boolean }) {
         </thead>
         <tbody>
           {nodes.map((node) => (
-            <NodeRow key={node.id} node={node} past={past} narrow={narrow} />
+            <NodeRow key={node.id} node={node} narrow={narrow} />
           ))}
         </tbody>
       </table>
@@ -118,12 +113,12 @@ function NodeTable({ nodes, past }: { nodes: Node[]; past: boolean }) {
 
 interface NodeRowProps {
   node: Node;
-  past: boolean;
   narrow: boolean;
 }
 
 /** Most events change one node of many: the other rows stay as they are. */
-const NodeRow = memo(function NodeRow({ node, past, narrow }: NodeRowProps) {
+const NodeRow = memo(function NodeRow({ node, narrow }: NodeRowProps) {
+  const past = usePast();
   const right = [table.right, past && table.past].filter(Boolean).join(" ");
   const reason = nodeReason(node);
   const pods = usage(node, "pods").taken;

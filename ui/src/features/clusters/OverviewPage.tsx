@@ -10,6 +10,7 @@ import { paths } from "../../paths.ts";
 import { Card } from "../../ui/Card.tsx";
 import { WideMeter } from "../../ui/Meter.tsx";
 import { Page } from "../../ui/Page.tsx";
+import { Past, usePast, was } from "../../ui/Past.tsx";
 import { Shape, State } from "../../ui/StateMark.tsx";
 import { Ago, useNow } from "../../ui/Time.tsx";
 import { ClusterHead, useCluster } from "./ClusterPage.tsx";
@@ -42,13 +43,13 @@ export function OverviewPage() {
     <Page title={cluster.name}>
       <ClusterHead />
       <NeedsALook cluster={cluster} now={now} />
-      <div className={styles.cards} data-past={isPast(cluster) || undefined}>
-        <Room title="CPU" usage={usage(cluster, "cpu")} figure={cores} />
-        <Room title="Memory" usage={usage(cluster, "memory")} figure={bytes} />
-        <Room title="Pods" usage={usage(cluster, "pods")} figure={count} pods />
-      </div>
+      <Past when={isPast(cluster)}>
+        <Rooms cluster={cluster} />
+      </Past>
       <div className={styles.cards}>
-        <Nodes cluster={cluster} />
+        <Past when={isPast(cluster)}>
+          <Nodes cluster={cluster} />
+        </Past>
         <Health cluster={cluster} now={now} />
         <Facts cluster={cluster} now={now} />
       </div>
@@ -56,11 +57,24 @@ export function OverviewPage() {
   );
 }
 
+function Rooms({ cluster }: { cluster: Cluster }) {
+  const past = usePast();
+  return (
+    <div className={styles.cards} data-past={past || undefined}>
+      <Room title="CPU" usage={usage(cluster, "cpu")} figure={cores} />
+      <Room title="Memory" usage={usage(cluster, "memory")} figure={bytes} />
+      <Room title="Pods" usage={usage(cluster, "pods")} figure={count} pods />
+    </div>
+  );
+}
+
+/** What does not hold. What a notice above says already is left out. */
 function NeedsALook({ cluster, now }: { cluster: Cluster; now: Date }) {
   const nodes = useQuery(nodesQuery(cluster.id));
-  const reason = reasonOf(cluster, now);
+  const past = isPast(cluster);
+  const reason = past ? undefined : reasonOf(cluster, now);
   const [first] = problems(cluster);
-  const bad = isPast(cluster) ? [] : nodeProblems(nodes.data ?? []);
+  const bad = past ? [] : nodeProblems(nodes.data ?? []);
   if (!reason && bad.length === 0) return null;
   return (
     <section className={styles.looks} aria-label="Needs a look">
@@ -110,10 +124,16 @@ interface RoomProps {
 
 /** How much of what nodes have is spoken for. */
 function Room({ title, usage: { taken, whole, percent }, figure, pods }: RoomProps) {
+  const past = usePast();
   const known = taken !== undefined && whole !== undefined;
   const verb = pods ? "running or placed" : "reserved";
   const words = known ? `${figure(taken)} ${verb}` : "not known yet";
   const room = pods ? "room for" : "allocatable";
+  const left = !known
+    ? "Nodes tell it once they are read"
+    : past
+      ? "As last known"
+      : `${figure(Math.max(0, whole - taken))} left for more pods`;
   return (
     <Card
       title={title}
@@ -133,11 +153,7 @@ function Room({ title, usage: { taken, whole, percent }, figure, pods }: RoomPro
         percent={percent}
         label={known ? `${title}: ${words} of ${figure(whole)}` : `${title}: not known yet`}
       />
-      <p className={styles.left}>
-        {known
-          ? `${figure(Math.max(0, whole - taken))} left for more pods`
-          : "Nodes tell it once they are read"}
-      </p>
+      <p className={styles.left}>{left}</p>
     </Card>
   );
 }
@@ -157,13 +173,14 @@ function Nodes({ cluster }: { cluster: Cluster }) {
         </Link>
       }
     >
-      {few ? <NodeLines nodes={few} /> : <NodeTiles nodes={nodes.data} past={isPast(cluster)} />}
+      {few ? <NodeLines nodes={few} /> : <NodeTiles nodes={nodes.data} />}
     </Card>
   );
 }
 
 /** A handful of nodes by name. */
 function NodeLines({ nodes }: { nodes: readonly Node[] }) {
+  const past = usePast();
   return (
     <ul>
       {inOrder(nodes).map((node) => {
@@ -172,8 +189,8 @@ function NodeLines({ nodes }: { nodes: readonly Node[] }) {
           <li key={node.id} className={styles.line}>
             <Shape tone={nodeTone(node)} />
             <span className="grow ellipsis">{node.name}</span>
-            <span className={nodeTone(node) === "ok" ? "hidden" : "second small"}>
-              {nodeWord(node)}
+            <span className={nodeTone(node) === "ok" && !past ? "hidden" : "second small"}>
+              {past ? was(nodeWord(node)) : nodeWord(node)}
             </span>
             {taken !== undefined && whole !== undefined && (
               <span className="third small">
@@ -192,6 +209,8 @@ function Health({ cluster, now }: { cluster: Cluster; now: Date }) {
   const shown = new Set(["Connected", "Ready", "Updated"]);
   const conditions = explainAll(cluster).filter(({ type }) => shown.has(type));
   const parts = cluster.componentStatuses ?? [];
+  const offline = usePast();
+  const past = isPast(cluster) || offline;
   return (
     <Card
       title="Health"
@@ -203,9 +222,13 @@ function Health({ cluster, now }: { cluster: Cluster; now: Date }) {
       }
     >
       <ul>
-        {conditions.map(({ type, title, tone, since }) => (
+        {conditions.map(({ type, title, tone, holds, observed, since }) => (
           <li key={type} className={styles.line}>
-            <State tone={tone}>{title}</State>
+            <Past when={past && holds && observed}>
+              <State tone={tone} named>
+                {title}
+              </State>
+            </Past>
             <span className="grow" />
             <Since text={since} now={now} />
           </li>
@@ -214,8 +237,13 @@ function Health({ cluster, now }: { cluster: Cluster; now: Date }) {
           const healthy = said?.some(({ type, status }) => type === "Healthy" && status === "True");
           return (
             <li key={name} className={styles.line}>
-              <State tone={healthy ? "ok" : "err"}>{name}</State>
+              <Past when={past}>
+                <State tone={healthy ? "ok" : "err"} named>
+                  {name}
+                </State>
+              </Past>
               <span className="grow" />
+              {past && healthy && <span className="third small">was healthy</span>}
               {!healthy && <span className="small">{said?.[0]?.message ?? "not healthy"}</span>}
             </li>
           );
@@ -226,6 +254,7 @@ function Health({ cluster, now }: { cluster: Cluster; now: Date }) {
 }
 
 function Facts({ cluster, now }: { cluster: Cluster; now: Date }) {
+  const offline = usePast();
   const heard = lastHeard(cluster);
   const created = point(cluster.created);
   const labels = ownLabels(cluster);
@@ -241,6 +270,8 @@ function Facts({ cluster, now }: { cluster: Cluster; now: Date }) {
       "Agent",
       cluster.internal ? (
         "needs none"
+      ) : offline ? (
+        "not known"
       ) : heard === "live" ? (
         isTrue(cluster, "Connected") && "connected"
       ) : heard ? (

@@ -15,13 +15,17 @@ interface Words {
 }
 
 interface Entry extends Words {
-  /** What the condition is about. */
+  /** What is so when it holds. */
   title: string;
+  /** What is so when it does not: the opposite of the title. */
+  failing: string;
+  /** Drover knows it without the cluster: it stays right while the cluster cannot be reached. */
+  known?: boolean;
   /** What it means when it holds. */
   holds: string;
   tone: Tone;
   /** Words for particular reasons, instead of the general ones. */
-  reasons?: Record<string, Partial<Words> & { tone?: Tone }>;
+  reasons?: Record<string, Partial<Words> & { failing?: string; tone?: Tone }>;
 }
 
 const BY_ITSELF = "Nothing to do: it comes by itself within seconds.";
@@ -29,6 +33,7 @@ const BY_ITSELF = "Nothing to do: it comes by itself within seconds.";
 /** What an agent or the tunnel's door said why the cluster cannot be reached; the server's words say more. */
 const OBSTACLES: Entry["reasons"] = {
   AgentRefused: {
+    failing: "Agent refused",
     tone: "err",
     meaning: "An agent called in and was not let in.",
     next: "Do what the server says of it; if in doubt, make a new import command and run that.",
@@ -39,6 +44,7 @@ const OBSTACLES: Entry["reasons"] = {
     next: "Remove this entry. To give the other one a new agent: drover cluster import NAME --adopt. For a clone: drover cluster import NAME --as-new.",
   },
   AgentHasNoCredential: {
+    failing: "Agent without access",
     tone: "err",
     meaning: "The agent is connected, but has no access to its own cluster's API.",
     next: "Apply the import manifest again: it holds the rights of the agent.",
@@ -49,6 +55,8 @@ const OBSTACLES: Entry["reasons"] = {
 const TABLE: Record<string, Entry> = {
   BackingNamespaceCreated: {
     title: "Place in Drover",
+    failing: "No place in Drover yet",
+    known: true,
     holds: "Drover keeps what belongs to this cluster in a namespace of its own.",
     meaning: "The namespace for what belongs to this cluster is not there yet.",
     next: BY_ITSELF,
@@ -62,6 +70,8 @@ const TABLE: Record<string, Entry> = {
   },
   Pending: {
     title: "Agent called in",
+    failing: "No agent so far",
+    known: true,
     holds: "The cluster's agent has registered its key here.",
     meaning: "No agent of this cluster has called in so far.",
     next: "Run the import command against the cluster.",
@@ -69,6 +79,8 @@ const TABLE: Record<string, Entry> = {
   },
   Provisioned: {
     title: "Cluster exists",
+    failing: "Cluster not built yet",
+    known: true,
     holds: "The cluster is there; nothing has to be built.",
     meaning: "The cluster is still being made.",
     next: "Wait for what makes it.",
@@ -76,6 +88,7 @@ const TABLE: Record<string, Entry> = {
   },
   AgentDeployed: {
     title: "Agent runs",
+    failing: "Agent has not run",
     holds: "The agent has run in the cluster.",
     meaning: "The agent has not run in the cluster so far.",
     next: "Look at its pods: kubectl -n cattle-system get pods",
@@ -83,6 +96,7 @@ const TABLE: Record<string, Entry> = {
   },
   Connected: {
     title: "Tunnel open",
+    failing: "Tunnel closed",
     holds: "The agent's tunnel to this server is open.",
     meaning: "The agent's tunnel is not open.",
     next: "Look at the agent: kubectl -n cattle-system logs deploy/cattle-cluster-agent",
@@ -90,10 +104,12 @@ const TABLE: Record<string, Entry> = {
     reasons: {
       ...OBSTACLES,
       AgentNotRegistered: {
+        failing: "No agent so far",
         meaning: "No agent of this cluster has called in so far.",
         next: "Run the import command against the cluster.",
       },
       Disconnected: {
+        failing: "Agent silent",
         tone: "off",
         meaning: "The agent is not connected. Figures are from when it was.",
         next: "See that the cluster runs and reaches this server, then look at the agent: kubectl -n cattle-system logs deploy/cattle-cluster-agent",
@@ -102,6 +118,7 @@ const TABLE: Record<string, Entry> = {
   },
   Waiting: {
     title: "API seen",
+    failing: "API not seen yet",
     holds: "The cluster's API has answered through the tunnel.",
     meaning: "The cluster's API has not answered yet.",
     next: "It is asked as soon as the tunnel is open.",
@@ -110,6 +127,7 @@ const TABLE: Record<string, Entry> = {
   },
   Ready: {
     title: "API healthy",
+    failing: "API not healthy",
     holds: "The cluster's API says that it is well.",
     meaning: "The cluster's API does not say that it is well.",
     next: "Ask it what is wrong: kubectl get --raw '/readyz?verbose'",
@@ -117,6 +135,7 @@ const TABLE: Record<string, Entry> = {
     reasons: {
       ...OBSTACLES,
       Disconnected: {
+        failing: "API out of reach",
         tone: "off",
         meaning: "The API cannot be asked while the agent is not connected.",
         next: "Bring the agent back first.",
@@ -125,6 +144,8 @@ const TABLE: Record<string, Entry> = {
   },
   DefaultProjectCreated: {
     title: "Project Default",
+    failing: "No project Default yet",
+    known: true,
     holds: "Namespaces that nobody assigned have a project.",
     meaning: "The project for unassigned namespaces is not there yet.",
     next: BY_ITSELF,
@@ -132,6 +153,8 @@ const TABLE: Record<string, Entry> = {
   },
   SystemProjectCreated: {
     title: "Project System",
+    failing: "No project System yet",
+    known: true,
     holds: "The cluster's own namespaces have a project.",
     meaning: "The project for the cluster's own namespaces is not there yet.",
     next: BY_ITSELF,
@@ -139,6 +162,8 @@ const TABLE: Record<string, Entry> = {
   },
   CreatorMadeOwner: {
     title: "Owner",
+    failing: "No owner yet",
+    known: true,
     holds: "Whoever made the cluster owns it.",
     meaning: "Whoever made the cluster does not own it yet.",
     next: BY_ITSELF,
@@ -146,6 +171,7 @@ const TABLE: Record<string, Entry> = {
   },
   Updated: {
     title: "Up to date",
+    failing: "Not up to date",
     holds: "What the settings of the cluster ask for has been done.",
     meaning: "A change of the cluster's settings is still being carried out.",
     next: BY_ITSELF,
@@ -153,6 +179,7 @@ const TABLE: Record<string, Entry> = {
   },
   NoDiskPressure: {
     title: "Room on disks",
+    failing: "Short of disk",
     holds: "No node is short of disk.",
     meaning: "A node is short of disk and evicts pods.",
     next: "Free space on the nodes named in the list of nodes.",
@@ -160,6 +187,7 @@ const TABLE: Record<string, Entry> = {
   },
   NoMemoryPressure: {
     title: "Room in memory",
+    failing: "Short of memory",
     holds: "No node is short of memory.",
     meaning: "A node is short of memory and evicts pods.",
     next: "Move work off the nodes named in the list of nodes, or add some.",
@@ -167,6 +195,8 @@ const TABLE: Record<string, Entry> = {
   },
   Removed: {
     title: "Removal",
+    failing: "Being removed",
+    known: true,
     holds: "What belonged to the cluster is gone.",
     meaning: "The cluster is being removed.",
     next: "",
@@ -188,9 +218,12 @@ const ORDER = Object.keys(TABLE);
 
 export interface Explained {
   type: string;
+  /** What is so: when the condition does not hold, what fails. */
   title: string;
   tone: Tone;
   holds: boolean;
+  /** Only the cluster can say whether it still is so. */
+  observed: boolean;
   /** A sentence on what is so. */
   meaning: string;
   /** What helps; empty when nothing has to be done. */
@@ -207,18 +240,21 @@ export function explain(condition: Condition): Explained {
   const entry = TABLE[type];
   const special = entry?.reasons?.[reason];
   const holds = status === "True";
-  const base = { type, holds, reason, said: message, since: condition.lastTransitionTime };
+  const observed = !entry?.known;
+  const since = condition.lastTransitionTime;
+  const base = { type, holds, observed, reason, said: message, since };
   if (!entry) {
+    const title = holds ? spaced(type) : `${spaced(type)} does not hold`;
     const meaning = holds ? "Holds." : "Does not hold.";
     const tone = holds ? "ok" : status === "False" ? "err" : "wait";
-    return { ...base, title: spaced(type), tone, meaning, next: "" };
+    return { ...base, title, tone, meaning, next: "" };
   }
   if (holds) return { ...base, title: entry.title, tone: "ok", meaning: entry.holds, next: "" };
   // Unknown reasons keep the general words, but a plain “False” is a failure, not a wait.
   const failed = status === "False" && !special && entry.tone === "wait";
   return {
     ...base,
-    title: entry.title,
+    title: special?.failing ?? entry.failing,
     tone: special?.tone ?? (failed ? "err" : entry.tone),
     meaning: special?.meaning ?? entry.meaning,
     next: special?.next ?? entry.next,

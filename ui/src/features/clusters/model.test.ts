@@ -3,12 +3,14 @@ import type { Cluster } from "../../api/types.ts";
 import { explainAll } from "./conditions.ts";
 import { but, cluster, condition, lost, NOW, waiting } from "./examples.ts";
 import {
+  failureOf,
   farewells,
   isPast,
   isProduction,
   isSilent,
   lastHeard,
   matches,
+  pastSince,
   problems,
   reasonOf,
   silence,
@@ -108,8 +110,34 @@ test("states look as they are meant, and failures of any state look broken", () 
   expect(stateWord(pressed)).toBe("Active, 1 warning");
 });
 
+test("what fails is named with how long it has failed, not the condition that should hold", () => {
+  expect(failureOf(lost(), NOW)).toBe("Agent silent for 21 min");
+  const unwell = but(
+    cluster({ state: "unavailable" }),
+    condition("Ready", "False", "Unhealthy", "etcd is slow"),
+  );
+  expect(failureOf(unwell, NOW)).toBe("API not healthy for 21 min");
+  expect(failureOf(waiting(), NOW)).toMatch(/^No agent so far/);
+  expect(failureOf(cluster(), NOW)).toBeUndefined();
+  // No title of a condition that does not hold says that it does.
+  for (const one of explainAll(lost()).filter(({ holds }) => !holds)) {
+    expect(["Tunnel open", "API healthy"]).not.toContain(one.title);
+  }
+});
+
+test("only what Drover knows by itself stays right while the agent is silent", () => {
+  const observed = explainAll(but(lost(), condition("NoDiskPressure", "True")))
+    .filter((one) => one.holds && one.observed)
+    .map(({ type }) => type);
+  expect(observed).toEqual(["AgentDeployed", "Waiting", "Updated", "NoDiskPressure"]);
+});
+
 test("figures are past only when the cluster cannot be asked", () => {
   expect(isPast(lost())).toBe(true);
+  expect(pastSince(lost())).toEqual(new Date("2026-11-21T08:39:00Z"));
+  expect(isPast(lost({ state: "removing" }))).toBe(true);
+  expect(isPast(cluster({ state: "removing" }))).toBe(false);
+  expect(isPast(waiting())).toBe(false);
   expect(isPast(cluster())).toBe(false);
   expect(lastHeard(cluster())).toBe("live");
   expect(lastHeard(waiting())).toBeUndefined();
@@ -157,7 +185,12 @@ test("what no pod asks for is nothing, and what is not known yet is not nothing"
 test("a condition that nobody has heard of is shown with the server's own words", () => {
   const odd = but(cluster(), condition("EtcdBackedUp", "False", "NoSpace", "the bucket is full"));
   expect(problems(odd)).toMatchObject([
-    { title: "Etcd backed up", tone: "err", reason: "NoSpace", said: "the bucket is full" },
+    {
+      title: "Etcd backed up does not hold",
+      tone: "err",
+      reason: "NoSpace",
+      said: "the bucket is full",
+    },
   ]);
 });
 

@@ -2,7 +2,7 @@
 
 import type { Cluster } from "../../api/types.ts";
 import { parse, percent } from "../../lib/quantity.ts";
-import { ago, clock, point } from "../../lib/time.ts";
+import { ago, length, moment, point } from "../../lib/time.ts";
 import type { Tone } from "../../ui/StateMark.tsx";
 import { conditionOf, type Explained, explain, explainAll, isTrue } from "./conditions.ts";
 
@@ -24,8 +24,16 @@ const TONES: Record<string, Tone> = {
 /** Worst first. */
 const SEVERITY: readonly Tone[] = ["off", "err", "warn", "wait", "run", "rem", "ok", "done"];
 
-/** How the state looks; the word stays the API's own. */
+const tones = new WeakMap<Cluster, Tone>();
+
+/** How the state looks; the word stays the API's own. Computed once for each version of a cluster. */
 export function toneOf(cluster: Cluster): Tone {
+  const known = tones.get(cluster) ?? computedTone(cluster);
+  tones.set(cluster, known);
+  return known;
+}
+
+function computedTone(cluster: Cluster): Tone {
   const tone = TONES[cluster.state ?? ""] ?? "wait";
   if (tone === "rem" || tone === "off") return tone;
   if (cluster.transitioning === "error" || obstacle(cluster)) return "err";
@@ -78,7 +86,7 @@ export function reasonOf(cluster: Cluster, now: Date): Reason | undefined {
   const connected = conditionOf(cluster, "Connected");
   const since = point(connected?.lastTransitionTime);
   if (connected?.reason === "Disconnected" && since) {
-    const text = `Agent silent since ${clock(since)}.`;
+    const text = `Agent silent since ${moment(since, now)}.`;
     return { text, next: "conditions", label: "What to check" };
   }
   const first = obstacle(cluster) ?? problems(cluster)[0];
@@ -107,9 +115,26 @@ export function problems(cluster: Cluster): Explained[] {
   return explainAll(cluster).filter(({ holds, type }) => !holds && !quiet(type));
 }
 
-/** Whether the figures are from the past, because the cluster cannot be asked now. */
+/** Whether all that is known of the cluster is from the past, because it cannot be reached now. */
 export function isPast(cluster: Cluster): boolean {
-  return toneOf(cluster) === "off";
+  const tone = toneOf(cluster);
+  // One that is removed without its agent is out of reach, too.
+  return tone === "off" || (tone === "rem" && lastHeard(cluster) instanceof Date);
+}
+
+/** What fails, and for how long: `Agent silent for 4 min`. */
+export function failureOf(cluster: Cluster, now: Date): string | undefined {
+  const first = obstacle(cluster) ?? problems(cluster)[0];
+  if (!first) return undefined;
+  const since = point(first.since);
+  return since ? `${first.title} for ${length(now.getTime() - since.getTime())}` : first.title;
+}
+
+/** Since when the cluster cannot be reached. */
+export function pastSince(cluster: Cluster): Date | undefined {
+  if (!isPast(cluster)) return undefined;
+  const heard = lastHeard(cluster);
+  return heard instanceof Date ? heard : point(problems(cluster)[0]?.since);
 }
 
 /** When the agent was last there: `live`, the point it went, or nothing when it never was. */
@@ -234,6 +259,9 @@ export function isProduction(cluster: Cluster): boolean {
 export const SORT_KEYS = ["state", "name", "nodes", "cpu", "memory", "pods"] as const;
 export type SortKey = (typeof SORT_KEYS)[number];
 
+/** By far faster than comparing without one. */
+const NAMES = new Intl.Collator("en", { numeric: true });
+
 /** Clusters in order; ties go by name. */
 export function sorted(clusters: readonly Cluster[], key: SortKey, descending: boolean): Cluster[] {
   const value = (cluster: Cluster): number => {
@@ -242,15 +270,14 @@ export function sorted(clusters: readonly Cluster[], key: SortKey, descending: b
     if (key === "nodes") return cluster.nodeCount ?? -1;
     return usage(cluster, key)[key === "pods" ? "taken" : "percent"] ?? -1;
   };
-  const byName = (one: Cluster, other: Cluster) =>
-    one.name.localeCompare(other.name, "en", { numeric: true });
   const direction = descending ? -1 : 1;
-  return [...clusters].sort((one, other) => {
-    const difference = value(one) - value(other);
-    return (
-      (difference || (key === "name" ? byName(one, other) : 0)) * direction || byName(one, other)
-    );
+  const keyed = clusters.map((cluster) => ({ cluster, value: value(cluster) }));
+  keyed.sort((one, other) => {
+    const names = NAMES.compare(one.cluster.name, other.cluster.name);
+    const difference = one.value - other.value || (key === "name" ? names : 0);
+    return difference * direction || names;
   });
+  return keyed.map(({ cluster }) => cluster);
 }
 
 /** Whether every word of the text is in the name, the id, a label or the version. */

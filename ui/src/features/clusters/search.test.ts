@@ -2,7 +2,10 @@ import { expect, test } from "vitest";
 import { readSearch } from "./search.ts";
 
 test("what an address says is taken where it makes sense, and left out where not", () => {
-  const search = { q: "eu", state: "wait", sort: "nodes", descending: true, import: "c-1" };
+  const search = { q: "eu", state: "wait", sort: "nodes", descending: true, waiting: true };
   expect(readSearch(search)).toEqual(search);
-  expect(readSearch({ q: 5, state: "fine", sort: "colour", descending: "yes", x: 1 })).toEqual({});
+  expect(readSearch({ import: "c-1" })).toEqual({ import: "c-1" });
+  expect(
+    readSearch({ q: 5, state: "fine", sort: "colour", descending: "yes", waiting: 1, x: 1 }),
+  ).toEqual({});
 });

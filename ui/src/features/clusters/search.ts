@@ -10,6 +10,8 @@ export interface ClusterSearch {
   state?: Tone;
   sort?: SortKey;
   descending?: boolean;
+  /** Clusters that wait are shown however many they are. */
+  waiting?: true;
   /** The import dialog: `new`, or the cluster that is being imported. */
   import?: string;
 }
@@ -25,6 +27,7 @@ export function readSearch(raw: Record<string, unknown>): ClusterSearch {
   const sort = SORT_KEYS.find((key) => key === raw.sort);
   if (sort) search.sort = sort;
   if (raw.descending === true) search.descending = true;
+  if (raw.waiting === true) search.waiting = true;
   if (typeof raw.import === "string" && raw.import) search.import = raw.import;
   return search;
 }

@@ -38,7 +38,7 @@ export function LoginPage({ to, loginEnd, version, onDone }: LoginPageProps) {
   });
   return (
     <div className={styles.login}>
-      <div className={styles.art}>
+      <header className={styles.art}>
         <HerdArt />
         <p className={styles.logo}>
           <Logo size={28} />
@@ -48,7 +48,7 @@ export function LoginPage({ to, loginEnd, version, onDone }: LoginPageProps) {
           <p className={styles.host}>{window.location.host}</p>
           <p className="second">Every Kubernetes cluster you have, in one place.</p>
         </div>
-      </div>
+      </header>
       <main className={styles.main}>
         <form
           ref={form}

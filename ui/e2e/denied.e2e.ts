@@ -1,0 +1,84 @@
+/** What a user has no right to is said before it is tried, with who can grant the right. */
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { World } from "./world.ts";
+
+const world = new World(["--clusters", "1", "--nodes", "2"]);
+const PASSWORD = "password-of-a-user";
+const DENIAL = /You may not import clusters: .* Ask an administrator\.$/;
+
+beforeAll(async () => {
+  await world.start();
+  const visitor = await world.visitor();
+  await visitor.signIn();
+  await world.run(await visitor.importCommand("orchard"));
+  await visitor.row("orchard").getByText("Active").waitFor();
+  const user = (username: string, name: string) => ({ username, name, password: PASSWORD });
+  await visitor.makeUser(user("nina", "Nina"));
+  const cluster = "orchard";
+  await visitor.makeUser(user("olive", "Olive"), { cluster, role: "cluster-owner" });
+  await visitor.makeUser(user("mia", "Mia"), { cluster, role: "cluster-member" });
+  await visitor.leave();
+});
+afterAll(() => world.end());
+
+test("a user without a role is told who gives one, and finds Import locked before typing a name", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn("", "nina", PASSWORD);
+  await page.getByText("No clusters that you may see").waitFor();
+  await page.getByText("Owners of a cluster and administrators give roles.").waitFor();
+  const button = page.getByRole("button", { name: "Import cluster" });
+  await page.locator("button[aria-disabled=true]", { hasText: "Import cluster" }).waitFor();
+  // The page itself offers it once, and not as the one thing to do.
+  expect(await button.count()).toBe(1);
+  await button.hover();
+  await page.getByRole("tooltip").getByText(DENIAL).waitFor();
+  await visitor.expectAccessible("a denied button with its reason");
+  await button.click({ force: true });
+  expect(await page.getByRole("dialog").count()).toBe(0);
+
+  await page.keyboard.press("Control+k");
+  await page.getByPlaceholder("Cluster, page or action").fill(">import");
+  await page.getByRole("option", { name: /Not yours to do/ }).click();
+  const dialog = page.getByRole("dialog", { name: "Import a cluster" });
+  await dialog.getByText(DENIAL).waitFor();
+  expect(await dialog.getByRole("textbox").count()).toBe(0);
+  await visitor.expectAccessible("the denied import dialog");
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
+test("a member finds Remove locked, with the owner who can grant the right", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn("", "mia", PASSWORD);
+  await page.goto("/c/orchard");
+  await page.getByRole("heading", { name: "orchard", level: 1 }).waitFor();
+  await page.getByRole("button", { name: "More actions for orchard" }).click();
+  const item = page.getByRole("menuitem", { name: /^Remove…/ });
+  await item
+    .getByText(/^You may not remove orchard: that needs the role Cluster Owner\./)
+    .waitFor();
+  await item.getByText(/ Ask .*Olive.* or an administrator\.$/).waitFor();
+  expect(await item.getAttribute("aria-disabled")).toBe("true");
+  await visitor.expectAccessible("a menu with a denied entry");
+  await item.click({ force: true });
+  expect(await page.getByRole("dialog").count()).toBe(0);
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
+test("an owner finds Remove open", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn("", "olive", PASSWORD);
+  await page.goto("/c/orchard");
+  await page.getByRole("button", { name: "More actions for orchard" }).click();
+  await page.getByRole("menuitem", { name: "Remove…", exact: true }).click();
+  await page.getByRole("dialog", { name: /Remove orchard/ }).waitFor();
+  visitor.expectQuiet();
+  await visitor.leave();
+});

@@ -1,0 +1,73 @@
+/**
+ * What the caller may do, as the server's own authorizer says it, and who could give more.
+ *
+ * Pages use it to say early what would be refused; what counts is the server's answer to the request itself.
+ */
+
+import { queryOptions } from "@tanstack/react-query";
+import { request } from "./client.ts";
+import { isUnauthenticated } from "./errors.ts";
+import type { Collection, Principal, RoleBinding } from "./types.ts";
+
+const GROUP = "management.cattle.io";
+/** Rights change while a page is open. */
+const RIGHT_FRESH_MS = 30_000;
+/** Names shown of those who can give a right. */
+const GRANTORS_MAX = 3;
+
+interface AccessReview {
+  status?: { allowed?: boolean };
+}
+
+/** Whether the caller may do `verb` on a kind of the management API, or on one object of it. */
+export function mayQuery(verb: string, resource: string, name?: string) {
+  return queryOptions({
+    queryKey: ["may", verb, resource, name ?? ""] as const,
+    queryFn: async (): Promise<boolean> => {
+      const resourceAttributes = { group: GROUP, verb, resource, ...(name && { name }) };
+      const review = await request<AccessReview>(
+        "POST",
+        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        {
+          apiVersion: "authorization.k8s.io/v1",
+          kind: "SelfSubjectAccessReview",
+          spec: { resourceAttributes },
+        },
+      );
+      return review.status?.allowed === true;
+    },
+    staleTime: RIGHT_FRESH_MS,
+  });
+}
+
+/** Names of users who can give rights: owners of a cluster, else administrators. As far as the caller may see them. */
+export function grantorsQuery(clusterId?: string) {
+  const path = clusterId
+    ? `/v3/clusterroletemplatebindings?roleTemplateId=cluster-owner&clusterId=${encodeURIComponent(clusterId)}`
+    : "/v3/globalrolebindings?globalRoleId=admin";
+  return queryOptions({
+    queryKey: ["grantors", clusterId ?? ""] as const,
+    queryFn: async (): Promise<string[]> => {
+      const bindings = await visible(request<Collection<RoleBinding>>("GET", path));
+      const users = new Set(bindings?.data.flatMap(({ userId }) => userId ?? []));
+      const names = [...users].slice(0, GRANTORS_MAX).map(nameOf);
+      return (await Promise.all(names)).filter((name) => name !== undefined);
+    },
+    staleTime: RIGHT_FRESH_MS,
+  });
+}
+
+async function nameOf(userId: string): Promise<string | undefined> {
+  const path = `/v3/principals/${encodeURIComponent(`local://${userId}`)}`;
+  return (await visible(request<Principal>("GET", path)))?.name;
+}
+
+/** Nothing, when the caller may not see it. */
+async function visible<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isUnauthenticated(error)) throw error;
+    return undefined;
+  }
+}

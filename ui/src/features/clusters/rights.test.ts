@@ -1,0 +1,13 @@
+import { expect, test } from "vitest";
+import { importDenial, removalDenial } from "./rights.ts";
+
+test("a denial names the missing right and who can grant it", () => {
+  expect(importDenial([])).toBe(
+    "You may not import clusters: that needs the right to create clusters. Ask an administrator.",
+  );
+  expect(importDenial(["Ann", "Ben"])).toMatch(/Ask Ann or Ben\.$/);
+  expect(removalDenial("north", ["Ann", "Ben"])).toBe(
+    "You may not remove north: that needs the role Cluster Owner. Ask Ann, Ben or an administrator.",
+  );
+  expect(removalDenial("north", [])).toMatch(/Ask an administrator\.$/);
+});

@@ -1,0 +1,41 @@
+/** What the signed-in user may not do with clusters, in words, before it is tried. */
+
+import { useQuery } from "@tanstack/react-query";
+import { grantorsQuery, mayQuery } from "../../api/access.ts";
+import type { Cluster } from "../../api/types.ts";
+
+/** Why the user may not import clusters; nothing when they may, or while it is not known. */
+export function useImportDenial(): string | undefined {
+  const may = useQuery(mayQuery("create", "clusters"));
+  const denied = may.data === false;
+  const grantors = useQuery({ ...grantorsQuery(), enabled: denied });
+  return denied ? importDenial(grantors.data ?? []) : undefined;
+}
+
+/** Why the user may not remove a cluster; nothing when they may, or while it is not known. */
+export function useRemovalDenial(cluster: Cluster): string | undefined {
+  const may = useQuery({
+    ...mayQuery("delete", "clusters", cluster.id),
+    enabled: !cluster.internal,
+  });
+  // The server leaves out the link of what may not be done.
+  const denied = may.data === false || (!!cluster.links && !cluster.links.remove);
+  const grantors = useQuery({ ...grantorsQuery(cluster.id), enabled: denied && !cluster.internal });
+  return denied ? removalDenial(cluster.name, grantors.data ?? []) : undefined;
+}
+
+export function importDenial(administrators: readonly string[]): string {
+  const who = administrators.length > 0 ? either(administrators) : "an administrator";
+  return `You may not import clusters: that needs the right to create clusters. Ask ${who}.`;
+}
+
+export function removalDenial(cluster: string, owners: readonly string[]): string {
+  const who = either([...owners, "an administrator"]);
+  return `You may not remove ${cluster}: that needs the role Cluster Owner. Ask ${who}.`;
+}
+
+/** `Ann, Ben or an administrator`. */
+function either(names: readonly string[]): string {
+  const last = names.at(-1) ?? "";
+  return names.length > 1 ? `${names.slice(0, -1).join(", ")} or ${last}` : last;
+}

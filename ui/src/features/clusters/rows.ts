@@ -1,0 +1,64 @@
+/** The lines of the list of clusters, in order: heads of groups, clusters, and why one is not simply active. Pure. */
+
+import type { Cluster } from "../../api/types.ts";
+import { type Reason, reasonOf, toneOf } from "./model.ts";
+
+/** So many clusters that wait are shown without being asked for; more would push the active ones out of sight. */
+export const WAITING_SHOWN_MAX = 3;
+
+export type TableRow = { key: string; group: string } & (
+  | { kind: "group"; title: string; size: number; fold?: "open" | "closed" }
+  | { kind: "cluster"; cluster: Cluster; explained: boolean }
+  | { kind: "reason"; cluster: Cluster; reason: Reason }
+);
+
+interface TableRowsOptions {
+  /** In groups: what needs a look, what waits, what is pinned, all others. */
+  grouped: boolean;
+  pins: readonly string[];
+  /** Clusters that wait are shown however many they are. */
+  waitingShown: boolean;
+  now: Date;
+}
+
+export function tableRows(clusters: readonly Cluster[], options: TableRowsOptions): TableRow[] {
+  const { grouped, pins, waitingShown, now } = options;
+  if (!grouped) return clusters.flatMap((cluster) => clusterRows("", cluster, now));
+  return inGroups(clusters, pins).flatMap(([title, members]) => {
+    const folds = title === WAITING && members.length > WAITING_SHOWN_MAX;
+    const fold = waitingShown ? "open" : "closed";
+    const head = { key: `group ${title}`, group: title, title, size: members.length };
+    const rows: TableRow[] = [{ ...head, kind: "group", ...(folds && { fold }) }];
+    if (folds && !waitingShown) return rows;
+    return rows.concat(members.flatMap((cluster) => clusterRows(title, cluster, now)));
+  });
+}
+
+function clusterRows(group: string, cluster: Cluster, now: Date): TableRow[] {
+  const reason = reasonOf(cluster, now);
+  const { id } = cluster;
+  const row: TableRow = { key: id, group, kind: "cluster", cluster, explained: !!reason };
+  if (!reason) return [row];
+  return [row, { key: `${id} reason`, group, kind: "reason", cluster, reason }];
+}
+
+const WAITING = "Waiting";
+
+function inGroups(clusters: readonly Cluster[], pins: readonly string[]) {
+  const isPinned = ({ id }: Cluster) => pins.includes(id);
+  const healthy = clusters.filter((cluster) => toneOf(cluster) === "ok");
+  const waiting = clusters.filter((cluster) => toneOf(cluster) === "wait");
+  const looks = clusters.filter(
+    (cluster) => toneOf(cluster) !== "ok" && toneOf(cluster) !== "wait",
+  );
+  const pinned = healthy.filter(isPinned);
+  const others = healthy.filter((cluster) => !isPinned(cluster));
+  const isAll = others.length === clusters.length;
+  const groups: [string, Cluster[]][] = [
+    ["Needs a look", looks],
+    [WAITING, waiting],
+    ["Pinned", pinned],
+    [isAll ? "All" : "All others", others],
+  ];
+  return groups.filter(([, members]) => members.length > 0);
+}
