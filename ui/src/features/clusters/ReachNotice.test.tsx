@@ -1,4 +1,5 @@
 // @vitest-environment jsdom
+import { HeadlessMantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, render, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
@@ -13,6 +14,7 @@ function show(serverUrl: string) {
     <QueryClientProvider client={client}>
       <ReachNotice />
     </QueryClientProvider>,
+    { wrapper: HeadlessMantineProvider },
   );
 }
 

@@ -2,7 +2,7 @@
 
 import type { Cluster } from "../../api/types.ts";
 import { parse, percent } from "../../lib/quantity.ts";
-import { ago, length, moment, point } from "../../lib/time.ts";
+import { ago, clock, length, moment, point } from "../../lib/time.ts";
 import type { Tone } from "../../ui/StateMark.tsx";
 import { conditionOf, type Explained, explain, explainAll, isTrue } from "./conditions.ts";
 
