@@ -187,21 +187,18 @@ impl Home {
         }
     }
 
-    /// Uid of the namespace `kube-system`. None where it is not there or must not be read: the server then
-    /// reads it itself.
-    pub(crate) async fn cluster_uid(&self) -> Result<Option<String>, HomeError> {
+    /// Uid of the namespace `kube-system`. None where it cannot be read: the server then reads it itself, and says
+    /// what is wrong with the cluster's API, which it could not without a connection.
+    pub(crate) async fn cluster_uid(&self) -> Option<String> {
         let action = "read namespace \"kube-system\"";
         match self.call(Method::GET, "/api/v1/namespaces/kube-system", None, action).await {
-            Ok(namespace) => Ok(namespace["metadata"]["uid"].as_str().map(str::to_owned)),
-            Err(HomeError::Answer { status: StatusCode::NOT_FOUND, .. }) => Ok(None),
-            Err(error @ HomeError::Denied { .. }) => {
-                tracing::warn!(
-                    error = error_chain(&error),
-                    "the server is not told which cluster this is"
-                );
-                Ok(None)
+            Ok(namespace) => namespace["metadata"]["uid"].as_str().map(str::to_owned),
+            Err(HomeError::Answer { status: StatusCode::NOT_FOUND, .. }) => None,
+            Err(error) => {
+                let error = error_chain(&error);
+                tracing::warn!(error, "the server is not told which cluster this is");
+                None
             }
-            Err(error) => Err(error),
         }
     }
 

@@ -20,7 +20,7 @@ use crate::args::{AgentArgs, AgentCommand, ClusterArgs, LogArgs, LogFormat};
 use crate::backoff::Backoff;
 use crate::call::{CallError, connect};
 use crate::error_chain::error_chain;
-use crate::home::{Home, HomeError};
+use crate::home::Home;
 use crate::identity::Identity;
 use crate::proxy::Proxies;
 use crate::settings::{Settings, credentials_dir};
@@ -143,8 +143,6 @@ pub(crate) enum AttemptError {
     Connect(#[from] ConnectError),
     #[error(transparent)]
     Identity(#[from] crate::identity::IdentityError),
-    #[error("find out which cluster this is")]
-    ClusterUid(#[source] HomeError),
 }
 
 /// What the loop does after a failed attempt.
@@ -268,7 +266,7 @@ impl Agent {
             self.identity = Some(Identity::load(&self.home).await?);
         }
         if self.cluster_uid.is_none() {
-            self.cluster_uid = self.home.cluster_uid().await.map_err(AttemptError::ClusterUid)?;
+            self.cluster_uid = self.home.cluster_uid().await;
         }
         let identity = self.identity.as_mut().expect("loaded above");
         let tls = match &self.tls {
