@@ -62,7 +62,8 @@ pub const PROJECT_UID: &str = "drover.io/project-uid";
 
 /// [`DOWNSTREAM_OWNED`] on the copies of projects' Secrets, and on the rights to make them.
 pub const OWNED_PROJECT_SECRET: &str = "project-secret";
-/// [`DOWNSTREAM_OWNED`] on the right to write namespaces' projects.
+/// [`DOWNSTREAM_OWNED`] on the right to write namespaces' projects, and the name of the controller that has it: removal
+/// takes off under that identity what the controller wrote.
 pub const OWNED_NAMESPACE_PROJECTS: &str = "namespace-projects";
 /// Annotation of a copy of a project's Secret: which one it is a copy of, `<cluster>:<project>:<name>`.
 pub const COPY_OF: &str = "drover.io/copy-of";

@@ -10,6 +10,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
+    /// Starts a task, which ends with this set. Must be called inside a tokio runtime.
     pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.handles.push(self.set.spawn(task));
     }

@@ -190,6 +190,7 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
+    /// The format of the list: ids alone with `--quiet`.
     pub fn format(&self) -> Format {
         if self.quiet { Format::Id } else { self.output.output }
     }

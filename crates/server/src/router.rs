@@ -559,7 +559,7 @@ fn view_error_with(status: &Status, detail: Option<String>) -> Response<Body> {
 fn refused<B>(refusal: &Refusal, request: &Request<B>, in_view: bool) -> Response<Body> {
     let status = refusal.to_status();
     let mut response = if in_view { refused_view(refusal) } else { respond::status(&status) };
-    // Pages cannot read the response to an upgrade: the next request is told why.
+    // Pages cannot read the response to an upgrade: the response to the next request says why.
     let is_upgrade = cross_site::Kind::of(request) == cross_site::Kind::Upgrade;
     if refusal.login_end().is_some() && !is_upgrade {
         for cookie in logout_cookies() {

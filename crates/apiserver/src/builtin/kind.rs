@@ -51,6 +51,7 @@ impl FieldSpec {
         Self::named(path, path)
     }
 
+    /// The same field, with this text where an object leaves it out.
     pub const fn unset(self, unset: &'static str) -> Self {
         Self { unset, ..self }
     }

@@ -114,6 +114,7 @@ const LISTED: Columns = Columns {
     ],
 };
 
+/// Prints the clusters that the user may see.
 pub async fn list(args: ListArgs) -> Result<(), CliError> {
     let api = Api::open(args.output.server.name())?;
     let read = async || {

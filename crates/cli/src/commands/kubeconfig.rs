@@ -21,6 +21,7 @@ use merge::{Entry, Merged};
 /// Backups of one second.
 const BACKUPS_MAX: u32 = 100;
 
+/// Prints the kubeconfig of a cluster, or merges it into the user's own.
 pub async fn run(args: KubeconfigArgs) -> Result<(), CliError> {
     let api = Api::open(args.server.name())?;
     let cluster = api.resolve(&api::CLUSTER, &args.cluster).await?;

@@ -117,14 +117,17 @@ const DIRECTIONS: [(&str, &str); 2] = [("ScaleUp", "scaleUp"), ("ScaleDown", "sc
 /// Fields of a condition, the last two of which may be absent.
 const CONDITION: [&str; 5] = ["type", "status", "lastTransitionTime", "reason", "message"];
 
+/// The text of the spec's metrics of version 2 that version 1 has no field for.
 pub fn write_metrics<'m>(metrics: impl Iterator<Item = &'m Value>) -> String {
     escaped(&list(metrics.map(|metric| metric_text(metric, &SPECS))))
 }
 
+/// The text of the status's metrics of version 2.
 pub fn write_current_metrics(metrics: &[Value]) -> String {
     escaped(&list(metrics.iter().map(|metric| metric_text(metric, &STATUSES))))
 }
 
+/// The text of a behavior of version 2.
 pub fn write_behavior(behavior: &Value) -> String {
     let rules = |rules: &Value| {
         let fields = RULES.iter().map(|(name, field)| {
@@ -141,6 +144,7 @@ pub fn write_behavior(behavior: &Value) -> String {
     escaped(&map(DIRECTIONS.iter().map(|(name, field)| (*name, rules(&behavior[*field])))))
 }
 
+/// The text of the status's conditions of version 2.
 pub fn write_conditions(conditions: &[Value]) -> String {
     escaped(&list(conditions.iter().map(|condition| {
         let fields = CONDITION.iter().enumerate();
@@ -162,10 +166,12 @@ pub fn read_metrics(text: &str) -> Option<Vec<Value>> {
     Some(metrics)
 }
 
+/// The status's metrics of a text, in version 2; `None` when it is no such text.
 pub fn read_current_metrics(text: &str) -> Option<Vec<Value>> {
     read_sources(text, &STATUSES)
 }
 
+/// The behavior of a text, in version 2; `None` when it is no such text.
 pub fn read_behavior(text: &str) -> Option<Value> {
     fn fields<'v>(
         from: &'v Value,
@@ -199,6 +205,7 @@ pub fn read_behavior(text: &str) -> Option<Value> {
     (!behavior.is_empty()).then(|| behavior.into())
 }
 
+/// The conditions of a text, in version 2; `None` when it is no such text.
 pub fn read_conditions(text: &str) -> Option<Vec<Value>> {
     let given: Value = serde_json::from_str(text).ok()?;
     let conditions = given.as_array()?.iter().map(|given| {

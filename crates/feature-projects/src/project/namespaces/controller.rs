@@ -33,7 +33,7 @@ use super::{migration, now};
 use crate::own_role::{OwnRole, Place};
 use crate::project::initial::Initial;
 
-const CONTROLLER: &str = "namespace-projects";
+const CONTROLLER: &str = keys::OWNED_NAMESPACE_PROJECTS;
 /// Namespaces of one cluster that are written at once.
 const NAMESPACES_AT_ONCE: usize = 4;
 /// Where events about cluster-scoped objects are.
