@@ -219,7 +219,7 @@ async fn roles_of_two_clusters_never_share_their_rights() {
         // As an earlier version named it.
         let labels = [("drover.io/membership".to_owned(), cluster.to_owned())];
         let metadata = ObjectMeta {
-            name: Some(format!("{cluster}-{role}-old")),
+            name: Some(format!("old-of-{user}")),
             labels: Some(labels.into()),
             ..ObjectMeta::default()
         };
