@@ -86,7 +86,7 @@ impl RoleGraph {
         tokio::join!(self.bindings.synced(), self.templates.synced(), self.admins.synced());
     }
 
-    /// A role template, as admission needs it.
+    /// A role template, as far as its watch has come.
     pub fn template(&self, name: &str) -> Option<Arc<RoleTemplate>> {
         self.state.read().templates.get(name).cloned()
     }
@@ -96,7 +96,7 @@ impl RoleGraph {
         self.state.read().closure(role)
     }
 
-    /// Bindings and templates that use the role template.
+    /// Bindings and templates that use the role template, as far as their watches have come.
     pub fn users_of(&self, role: &str) -> Vec<String> {
         let state = self.state.read();
         let inheriting = state.inherits.iter().filter(|(_, roles)| roles.iter().any(|r| r == role));

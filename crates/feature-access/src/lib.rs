@@ -26,9 +26,9 @@ pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
     use cluster_role_template_binding::{admission, creator, management, projects};
     let reader = context.clients.controller(&feature_kit::rbac::reflector_identity());
     let bindings = KindRules::of::<ClusterRoleTemplateBinding>()
-        .admit_with(Arc::new(admission::BindingRules::new(graph.clone(), Api::all(reader))));
+        .admit_with(Arc::new(admission::BindingRules::new(Api::all(reader.clone()))));
     let templates = KindRules::of::<RoleTemplate>()
-        .admit_with(Arc::new(role_template::admission::TemplateRules::new(graph.clone())));
+        .admit_with(Arc::new(role_template::admission::TemplateRules::new(graph.clone(), reader)));
     Feature::new("access")
         .kind_with(templates)
         .kind_with(bindings)

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use api_management::{Cluster, ClusterRoleTemplateBinding, PolicyRule, RoleTemplate, table, types};
 use feature_kit::{AccessResolver, Membership};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
@@ -246,4 +246,28 @@ async fn nobody_becomes_owner_by_naming_themselves_creator_of_a_cluster() {
     let patched = clusters.patch("local", &PatchParams::default(), &Patch::Merge(&creator)).await;
     let annotations = patched.unwrap().annotations().clone();
     assert_eq!(annotations.get("field.cattle.io/creatorId"), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_binding_is_left_to_the_next_role_of_its_name() {
+    let world = with_cluster().await;
+    let templates: Api<RoleTemplate> = Api::all(world.admin());
+    let bindings: Api<ClusterRoleTemplateBinding> = Api::namespaced(world.admin(), CLUSTER);
+    // Watches that have not come so far must not decide: each answer follows the one before at once.
+    for round in 0..50 {
+        let name = format!("role-{round}");
+        let mut template =
+            RoleTemplate { context: "cluster".to_owned(), ..RoleTemplate::default() };
+        template.metadata.name = Some(name.clone());
+        templates.create(&PostParams::default(), &template).await.unwrap();
+        until("the role is known", true, async || world.graph.template(&name).is_some()).await;
+
+        bind(&world.admin(), "b", &name, MANAGER).await.unwrap();
+        let used = templates.delete(&name, &DeleteParams::default()).await;
+        assert_eq!(code(used), 409, "round {round}: a role in use was deleted");
+        bindings.delete("b", &DeleteParams::default()).await.unwrap();
+        templates.delete(&name, &DeleteParams::default()).await.unwrap();
+        let bound = bind(&world.admin(), "b", &name, MANAGER).await;
+        assert_eq!(code(bound), 422, "round {round}: a role that was deleted was given");
+    }
 }

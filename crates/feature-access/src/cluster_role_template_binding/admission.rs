@@ -1,8 +1,6 @@
 //! A binding names an existing, unlocked role template for clusters, and gives nothing that its writer
 //! does not have. What it says does not change (`api_management::bindings`).
 
-use std::sync::Arc;
-
 use api_management::RoleTemplate;
 use api_management::role_template::{CLUSTER_OWNER, CONTEXT_CLUSTER};
 use api_meta::status::{Cause, Status};
@@ -12,29 +10,22 @@ use futures::future::BoxFuture;
 use kube::Api;
 use serde_json::Value;
 
-use crate::graph::RoleGraph;
-
 /// See the module.
 pub struct BindingRules {
-    graph: Arc<RoleGraph>,
     templates: Api<RoleTemplate>,
 }
 
 impl BindingRules {
-    /// `templates` is asked about what the graph has not heard of yet.
-    pub fn new(graph: Arc<RoleGraph>, templates: Api<RoleTemplate>) -> Self {
-        Self { graph, templates }
+    pub fn new(templates: Api<RoleTemplate>) -> Self {
+        Self { templates }
     }
 
-    async fn template(&self, name: &str) -> Result<Option<Arc<RoleTemplate>>, Status> {
-        match self.graph.template(name) {
-            None if name.is_empty() => Ok(None),
-            None => {
-                let found = self.templates.get_opt(name).await;
-                found.map(|found| found.map(Arc::new)).map_err(|error| Status::internal(&error))
-            }
-            known => Ok(known),
+    /// As it is stored: a watch may not have brought yet that it was deleted or locked.
+    async fn template(&self, name: &str) -> Result<Option<RoleTemplate>, Status> {
+        if name.is_empty() {
+            return Ok(None);
         }
+        self.templates.get_opt(name).await.map_err(|error| Status::internal(&error))
     }
 
     async fn check(&self, review: &Review<'_>) -> Result<(), Status> {

@@ -6,9 +6,12 @@
 
 use std::sync::Arc;
 
+use api_management::{ClusterRoleTemplateBinding, RoleTemplate};
 use api_meta::status::{Cause, Status};
 use feature_kit::{Admit, Operation, Review, grants};
 use futures::future::BoxFuture;
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
 
 use crate::graph::RoleGraph;
 
@@ -21,24 +24,28 @@ const DESCRIPTIVE: [&str; 2] = ["displayName", "description"];
 /// See the module.
 pub struct TemplateRules {
     graph: Arc<RoleGraph>,
+    templates: Api<RoleTemplate>,
+    bindings: Api<ClusterRoleTemplateBinding>,
 }
 
 impl TemplateRules {
-    pub fn new(graph: Arc<RoleGraph>) -> Self {
-        Self { graph }
+    /// `reader` reads role templates and their bindings as they are stored.
+    pub fn new(graph: Arc<RoleGraph>, reader: Client) -> Self {
+        let (templates, bindings) = (Api::all(reader.clone()), Api::all(reader));
+        Self { graph, templates, bindings }
     }
 
-    fn check(&self, review: &Review<'_>) -> Result<(), Status> {
+    async fn check(&self, review: &Review<'_>) -> Result<(), Status> {
         match review.operation {
-            Operation::Delete => self.check_delete(review),
+            Operation::Delete => self.check_delete(review).await,
             Operation::Create | Operation::Update => {
                 check_escalation(review)?;
-                self.check_inheritance(review)
+                self.check_inheritance(review).await
             }
         }
     }
 
-    fn check_delete(&self, review: &Review<'_>) -> Result<(), Status> {
+    async fn check_delete(&self, review: &Review<'_>) -> Result<(), Status> {
         if review.old.is_some_and(|old| old["builtin"] == true) {
             let message = "it is built in and cannot be deleted";
             return Err(Status::forbidden(
@@ -48,7 +55,7 @@ impl TemplateRules {
                 message,
             ));
         }
-        let users = self.graph.users_of(review.name);
+        let users = self.users_of(review.name).await?;
         if users.is_empty() {
             return Ok(());
         }
@@ -57,13 +64,41 @@ impl TemplateRules {
         Err(Status::conflict(api_management::GROUP, "roletemplates", review.name, &message))
     }
 
-    fn check_inheritance(&self, review: &Review<'_>) -> Result<(), Status> {
+    /// Bindings and role templates that use the role template. A watch may not have brought yet those that were
+    /// stored just before, and a binding that is left alone would give the next role of that name.
+    async fn users_of(&self, role: &str) -> Result<Vec<String>, Status> {
+        let all = ListParams::default();
+        let (templates, bindings) =
+            tokio::join!(self.templates.list(&all), self.bindings.list(&all));
+        let templates = templates.map_err(|error| Status::internal(&error))?;
+        let bindings = bindings.map_err(|error| Status::internal(&error))?;
+        let inherits =
+            |template: &&RoleTemplate| template.role_template_names.iter().any(|name| name == role);
+        let gives = |binding: &&ClusterRoleTemplateBinding| binding.role_template_name == role;
+        let name = |template: &RoleTemplate| format!("roletemplate \"{}\"", template.name_any());
+        let key = |binding: &ClusterRoleTemplateBinding| {
+            let namespace = binding.namespace().unwrap_or_default();
+            format!("clusterroletemplatebinding \"{namespace}/{}\"", binding.name_any())
+        };
+        let inheriting = templates.items.iter().filter(inherits).map(name);
+        Ok(inheriting.chain(bindings.items.iter().filter(gives).map(key)).collect())
+    }
+
+    async fn is_stored(&self, role: &str) -> Result<bool, Status> {
+        if role.is_empty() {
+            return Ok(false);
+        }
+        let found = self.templates.get_metadata_opt(role).await;
+        found.map(|found| found.is_some()).map_err(|error| Status::internal(&error))
+    }
+
+    async fn check_inheritance(&self, review: &Review<'_>) -> Result<(), Status> {
         let inherited = review.object.and_then(|object| object["roleTemplateNames"].as_array());
         for (index, role) in inherited.into_iter().flatten().enumerate() {
             let name = role.as_str().unwrap_or_default();
             let problem = if self.graph.closure(name).contains(review.name) {
                 "would make a loop of inheritance"
-            } else if self.graph.template(name).is_none() {
+            } else if !self.is_stored(name).await? {
                 "no such role template"
             } else {
                 continue;
@@ -95,6 +130,6 @@ fn check_escalation(review: &Review<'_>) -> Result<(), Status> {
 
 impl Admit for TemplateRules {
     fn admit<'a>(&'a self, review: &'a Review<'a>) -> BoxFuture<'a, Result<(), Status>> {
-        Box::pin(async move { self.check(review) })
+        Box::pin(self.check(review))
     }
 }
