@@ -18,11 +18,13 @@ pub mod policies;
 mod reinvocation;
 pub mod request;
 pub mod rules;
+pub mod switches;
 pub mod webhooks;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::ready;
+use std::sync::Arc;
 
 use api_meta::status::{Cause, Status};
 use futures::future::BoxFuture;
@@ -30,6 +32,7 @@ use serde_json::Value;
 
 use crate::admission::reinvocation::Reinvocation;
 use crate::admission::request::Request;
+use crate::admission::switches::Switchable;
 use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::strategy::Write;
@@ -148,10 +151,18 @@ impl Registry {
         self.plugins(resource).for_each(|plugin| plugin.deleted(resource, object));
     }
 
+    fn mutating_policies(&self) -> Option<Arc<policies::Table>> {
+        self.policies().filter(|_| self.has(Switchable::MutatingAdmissionPolicy))
+    }
+
+    fn mutating_webhooks(&self) -> Option<Arc<webhooks::Table>> {
+        self.webhooks().filter(|_| self.has(Switchable::MutatingAdmissionWebhook))
+    }
+
     /// Whether the first stage has anything to do for the write.
     pub(crate) fn mutates(&self, request: &Request<'_>) -> bool {
-        self.webhooks().is_some()
-            || self.policies().is_some_and(|policies| policies.mutates())
+        self.mutating_webhooks().is_some()
+            || self.mutating_policies().is_some_and(|policies| policies.mutates())
             || built_in::may_preset(request)
     }
 
@@ -166,7 +177,7 @@ impl Registry {
         if request.options.admitted {
             return Ok(());
         }
-        let (policies, webhooks) = (self.policies(), self.webhooks());
+        let (policies, webhooks) = (self.mutating_policies(), self.mutating_webhooks());
         let (mut of_policies, mut of_webhooks) = (Reinvocation::default(), Reinvocation::default());
         for is_second in [false, true] {
             if let Some(object) = object.as_deref_mut() {
@@ -208,12 +219,16 @@ impl Registry {
         }
         limits::check(self, request, object, old).await?;
         built_in::check(self, request, object, old).await?;
-        if let Some(policies) = self.policies() {
+        if let Some(policies) = self.policies()
+            && self.has(Switchable::ValidatingAdmissionPolicy)
+        {
             policies.validate(self, request, object, old).await?;
         }
-        match self.webhooks() {
-            Some(webhooks) => webhooks.validate(self, request, object, old).await,
-            None => Ok(()),
+        if let Some(webhooks) = self.webhooks()
+            && self.has(Switchable::ValidatingAdmissionWebhook)
+        {
+            webhooks.validate(self, request, object, old).await?;
         }
+        Ok(())
     }
 }

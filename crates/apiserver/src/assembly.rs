@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::admission::policies::{self, kinds::PolicyGuard};
+use crate::admission::switches::BuiltInPlugins;
 use crate::admission::webhooks;
 use crate::aggregation::{self, FrontProxy};
 use crate::attributes::Authenticator;
@@ -23,6 +24,7 @@ use crate::authentication::{
 };
 use crate::authorization::bootstrap::{cluster_policy, management_policy};
 use crate::authorization::{EscalationGuard, RbacAuthorizer, follow, rbac_resources};
+use crate::builtin::ServiceRange;
 use crate::connect::{self, Connector};
 use crate::documents::{KEYS_PATH, OpenIdDocuments};
 use crate::flow_control::FlowControl;
@@ -88,9 +90,10 @@ pub struct Assembly {
     pub pods: Option<Arc<dyn Connector>>,
     /// Requests are recorded so, if at all.
     pub audit: Option<AuditSettings>,
-    /// Whoever names an owner must be allowed to delete the object, and to finalize an owner whose end
-    /// it holds up: the plugin OwnerReferencesPermissionEnforcement, which Kubernetes has off.
-    pub guards_owners: bool,
+    /// The admission plugins of Kubernetes that are in force.
+    pub built_in_plugins: BuiltInPlugins,
+    /// Where Services get their addresses from.
+    pub service_range: ServiceRange,
 }
 
 /// Why a server could not be put together.
@@ -155,17 +158,18 @@ impl Assembly {
             root_ca_pem: String::new(),
             pods: None,
             audit: None,
-            guards_owners: false,
+            built_in_plugins: BuiltInPlugins::default(),
+            service_range: ServiceRange::default(),
         }
     }
 
     /// Serves stored definitions, roles and namespaces when it returns. Not yet marked ready.
     pub async fn start(mut self) -> Result<Running, AssemblyError> {
         let registry = Registry::start(self.storage.clone()).await?;
-        registry.guard_owners(self.guards_owners);
+        registry.set_built_in_plugins(self.built_in_plugins);
         let rbac = Arc::new(RbacAuthorizer::default());
         let identities = self.identities(&registry)?;
-        let addresses = Arc::default();
+        let addresses = Arc::new(builtin::Addresses::new(self.service_range));
         let mut served = resources(self.profile, &registry, &rbac, &identities, &addresses);
         if let Some(connector) = &self.pods {
             connect::add_to_pods(&mut served, connector);
@@ -176,7 +180,7 @@ impl Assembly {
             Profile::Full => Some(builtin::follow_addresses(&registry, &addresses).await?),
         };
 
-        controllers::bootstrap(&registry).await?;
+        controllers::bootstrap(&registry, self.service_range).await?;
         let policy = match self.profile {
             Profile::Management => management_policy(),
             Profile::Full => cluster_policy(),

@@ -59,8 +59,8 @@ pub(crate) use normal::normalize;
 pub(crate) use pod::quality::of as quality_of;
 pub use pod::{SCHEDULER, add_endpoints};
 pub use scale::add_scale;
-pub use service::Addresses;
 pub use service::addresses::follow::{AddressFollower, start as follow_addresses};
+pub use service::{Addresses, ServiceRange};
 
 use crate::resource::Resource;
 

@@ -23,6 +23,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use self::request::Request;
+use crate::admission::switches::Switchable;
 use crate::registry::{ListQuery, Registry, Target, Version, WriteOptions};
 use crate::resource::Resource;
 use crate::strategy::{Operation, Write};
@@ -43,7 +44,8 @@ impl Registry {
     ) -> BoxFuture<'a, Result<(), Status>> {
         // Boxed: charging is a write itself.
         Box::pin(async move {
-            if !usage::is_counted(write.operation, resource, object, old) {
+            let enforces = self.has(Switchable::ResourceQuota);
+            if !enforces || !usage::is_counted(write.operation, resource, object, old) {
                 return Ok(());
             }
             let Some(quotas) = self.find("", "resourcequotas") else { return Ok(()) };

@@ -13,7 +13,6 @@ mod subscription;
 mod write;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -36,6 +35,7 @@ pub(crate) use write::{
     bring_to_version, depth_problem, merge_schema, new_uid, scale as applied_scale,
 };
 
+use crate::admission::switches::{BuiltInPlugins, Switchable};
 use crate::admission::{Plugin, policies, webhooks};
 use crate::aggregation;
 use crate::attributes::Authorizer;
@@ -73,8 +73,8 @@ pub struct Registry {
     policies: ArcSwapOption<policies::Table>,
     /// Answers what expressions of admission ask.
     authorizer: OnceLock<Arc<dyn Authorizer>>,
-    /// Whether naming an owner needs rights.
-    guards_owners: AtomicBool,
+    /// Absent means the defaults.
+    built_in: OnceLock<BuiltInPlugins>,
     calls: Caller,
     /// What APIServices say of versions of groups.
     aggregation: ArcSwap<aggregation::Table>,
@@ -102,7 +102,7 @@ impl Registry {
             webhooks: ArcSwapOption::empty(),
             policies: ArcSwapOption::empty(),
             authorizer: OnceLock::new(),
-            guards_owners: AtomicBool::new(false),
+            built_in: OnceLock::new(),
             calls: Caller::default(),
             aggregation: ArcSwap::default(),
             creations: parking_lot::Mutex::new(watch::Sender::new(())),
@@ -142,13 +142,16 @@ impl Registry {
         self.policies.load_full()
     }
 
-    /// From now on, naming an owner needs rights, or does not.
-    pub(crate) fn guard_owners(&self, on: bool) {
-        self.guards_owners.store(on, Ordering::Relaxed);
+    /// Chooses among the admission plugins of Kubernetes. Only the first call counts.
+    pub(crate) fn set_built_in_plugins(&self, plugins: BuiltInPlugins) {
+        if self.built_in.set(plugins).is_err() {
+            tracing::error!("built-in admission plugins were set twice; the first set stays");
+        }
     }
 
-    pub(crate) fn guards_owners(&self) -> bool {
-        self.guards_owners.load(Ordering::Relaxed)
+    /// Whether an admission plugin of Kubernetes is in force.
+    pub(crate) fn has(&self, plugin: Switchable) -> bool {
+        self.built_in.get().copied().unwrap_or_default().has(plugin)
     }
 
     /// Who answers what expressions of admission ask. Only the first call counts.

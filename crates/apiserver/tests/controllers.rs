@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use apiserver::attributes::{GROUP_MASTERS, InvalidCredential};
+use apiserver::builtin::ServiceRange;
 use apiserver::custom::DefinitionController;
 use apiserver::{ApiServer, Attributes, Authenticator, Authorizer, Decision, Registry, UserInfo};
 use apiserver::{builtin, controllers};
@@ -60,7 +61,7 @@ impl World {
         builtin::add_scale(&registry, &mut resources);
         registry.install(resources).await.unwrap();
         let definitions = DefinitionController::start(&registry).await.unwrap();
-        controllers::bootstrap(&registry).await.unwrap();
+        controllers::bootstrap(&registry, ServiceRange::default()).await.unwrap();
         let mut tasks = JoinSet::new();
         controllers::start(&registry, CERTIFICATE, &mut tasks);
         let server = ApiServer::new(apiserver::server::Parts {

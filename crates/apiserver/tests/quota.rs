@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use api_meta::status::Status;
+use apiserver::builtin::ServiceRange;
 use apiserver::registry::{Target, WriteOptions, Written};
 use apiserver::strategy::Operation;
 use apiserver::{Registry, Resource, builtin, controllers};
@@ -27,7 +28,7 @@ impl World {
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
         let registry = Registry::start(storage).await.unwrap();
         registry.install(builtin::full_profile(&std::sync::Arc::default())).await.unwrap();
-        controllers::bootstrap(&registry).await.unwrap();
+        controllers::bootstrap(&registry, ServiceRange::default()).await.unwrap();
         let world = Self { registry, _folder: folder };
         world.create("", "resourcequotas", "q", json!({"hard": hard})).await.unwrap();
         let used = hard.as_object().unwrap().keys().map(|name| (name.clone(), json!("0")));

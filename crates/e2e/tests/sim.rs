@@ -70,6 +70,44 @@ fn a_start_says_where_the_kubeconfigs_are_and_what_to_do_with_them() {
 }
 
 #[test]
+fn admission_plugins_and_the_range_of_services_are_chosen_as_for_kube_apiserver() {
+    let sim = Sim::start(&[
+        "--nodes=0",
+        "--service-cluster-ip-range=10.7.0.0/24",
+        "--disable-admission-plugins=ServiceAccount,LimitRanger,ResourceQuota",
+        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+    ])
+    .unwrap();
+    let kubectl = sim.kubectl().unwrap();
+    namespace(&kubectl, "shop");
+    let bounds = json!({
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "none", "namespace": "shop"},
+        "spec": {"limits": [{"type": "Container", "default": {"memory": "1Mi"}}]},
+    });
+    kubectl.apply(&[bounds]).unwrap();
+    kubectl.succeed(&["create", "quota", "none", "-n", "shop", "--hard=pods=0"]).unwrap();
+    kubectl.succeed(&["run", "web", "-n", "shop", "--image=example.invalid/web:1"]).unwrap();
+    let pod = kubectl.json(&["get", "pod", "web", "-n", "shop"]).unwrap();
+    assert!(pod["spec"]["serviceAccountName"].is_null(), "{pod}");
+    assert!(pod["spec"]["volumes"].is_null(), "{pod}");
+    assert_eq!(pod["spec"]["containers"][0]["resources"], json!({}), "{pod}");
+    // Those that were not named are in force.
+    assert_eq!(pod["spec"]["priority"], 0, "{pod}");
+
+    kubectl.succeed(&["expose", "pod", "web", "-n", "shop", "--port=80"]).unwrap();
+    let service = kubectl.json(&["get", "service", "web", "-n", "shop"]).unwrap();
+    assert!(service["spec"]["clusterIP"].as_str().unwrap().starts_with("10.7.0."), "{service}");
+    let own = kubectl.json(&["get", "service", "kubernetes"]).unwrap();
+    assert_eq!(own["spec"]["clusterIP"], "10.7.0.1", "{own}");
+    let offered = kubectl.json(&["get", "servicecidr", "kubernetes"]).unwrap();
+    assert_eq!(offered["spec"]["cidrs"], json!(["10.7.0.0/24"]), "{offered}");
+
+    let unknown = Sim::start(&["--disable-admission-plugins=Nonsense"]).map(drop).unwrap_err();
+    let unknown = format!("{unknown:?}");
+    assert!(unknown.contains("unknown plugin \"Nonsense\""), "{unknown}");
+}
+
+#[test]
 fn a_deployment_gets_running_pods_and_follows_its_replicas() {
     let sim = sim();
     let kubectl = sim.kubectl().unwrap();

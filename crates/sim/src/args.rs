@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
+use apiserver::admission::switches::{BuiltInPlugins, Switchable};
 use apiserver::assembly::Controllers;
 use apiserver::audit::AuditFlags;
+use apiserver::builtin::ServiceRange;
 use clap::Args;
 
 use crate::authentication::AuthenticationArgs;
@@ -64,6 +66,15 @@ pub struct SimArgs {
     /// Leave workloads, namespaces and owned objects to a kube-controller-manager that you start
     #[arg(long, env = "DROVER_SIM_EXTERNAL_CONTROLLERS")]
     pub external_controllers: bool,
+    /// Where Services get their addresses from: an IPv4 network. The range of kept data does not change
+    #[arg(long, default_value_t, value_name = "NETWORK")]
+    pub service_cluster_ip_range: ServiceRange,
+    /// Admission plugins that are not in force, of those that are by default
+    #[arg(long, value_name = "PLUGIN,…", value_delimiter = ',')]
+    pub disable_admission_plugins: Vec<Switchable>,
+    /// Admission plugins that are in force beside those that are by default
+    #[arg(long, value_name = "PLUGIN,…", value_delimiter = ',')]
+    pub enable_admission_plugins: Vec<Switchable>,
     #[command(flatten)]
     pub authentication: AuthenticationArgs,
     /// Audit log of the first cluster, the other ones' with `.1`, `.2` … behind it; without it
@@ -88,6 +99,13 @@ impl SimArgs {
     /// Who controls the clusters.
     pub(crate) fn controllers(&self) -> Controllers {
         if self.external_controllers { Controllers::Outside } else { Controllers::Inside }
+    }
+
+    /// The admission plugins of the clusters. One that is both enabled and disabled is in force.
+    pub(crate) fn built_in_plugins(&self) -> BuiltInPlugins {
+        let disabled = self.disable_admission_plugins.iter();
+        let left = disabled.fold(BuiltInPlugins::default(), |left, one| left.without(*one));
+        self.enable_admission_plugins.iter().fold(left, |left, one| left.with(*one))
     }
 
     /// The audit log of a cluster.

@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use apiserver::ApiServer;
+use apiserver::admission::switches::BuiltInPlugins;
 use apiserver::aggregation::FrontProxy;
 use apiserver::assembly::{Assembly, Controllers, Profile, Running};
 use apiserver::audit::AuditFlags;
+use apiserver::builtin::ServiceRange;
 use apiserver::controllers;
 use apiserver::service_accounts::SigningKey;
 use pki::{ClientCertificatePolicy, ServingCertificate};
@@ -44,6 +46,8 @@ pub struct ClusterConfig {
     pub agent: AgentCommand,
     pub front_proxy: FrontProxy,
     pub audit: AuditFlags,
+    pub built_in_plugins: BuiltInPlugins,
+    pub service_range: ServiceRange,
 }
 
 pub struct Cluster {
@@ -79,6 +83,8 @@ impl Cluster {
             front_proxy: Some(config.front_proxy.clone()),
             root_ca_pem: config.ca_pem.clone(),
             pods: Some(Arc::new(PodConnector::new(pods_folder(&own)))),
+            built_in_plugins: config.built_in_plugins,
+            service_range: config.service_range,
             audit: config.audit.resolve().map_err(anyhow::Error::msg)?,
             ..Assembly::new(storage, Profile::Full, std::fs::read_to_string(&key_file)?)
         }

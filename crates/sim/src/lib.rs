@@ -71,6 +71,8 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
             nodes: args.nodes,
             pods: args.pods,
             history_revisions: args.history_revisions,
+            built_in_plugins: args.built_in_plugins(),
+            service_range: args.service_cluster_ip_range,
             controllers: args.controllers(),
             ca_pem: ca_pem.clone(),
             certificate: Arc::clone(&certificate),

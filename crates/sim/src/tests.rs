@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use apiserver::UserInfo;
 use apiserver::attributes::GROUP_MASTERS;
+use apiserver::builtin::ServiceRange;
 use kube::Client;
 use kube::api::PostParams;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
@@ -46,6 +47,9 @@ impl World {
             agent_image: "agent:1".to_owned(),
             agent_binary: agent.map(Path::to_owned),
             external_controllers: false,
+            service_cluster_ip_range: ServiceRange::default(),
+            disable_admission_plugins: Vec::new(),
+            enable_admission_plugins: Vec::new(),
             authentication: AuthenticationArgs::default(),
             history_revisions: None,
             audit_log_path: None,
@@ -74,6 +78,8 @@ impl World {
             agent: AgentCommand::new(&args).unwrap(),
             front_proxy: crate::front_proxy(folder, now).unwrap(),
             audit: args.audit(0),
+            built_in_plugins: args.built_in_plugins(),
+            service_range: args.service_cluster_ip_range,
         };
         let cluster = Cluster::start(config).await?;
         let admin = UserInfo::new("admin", &[GROUP_MASTERS]);

@@ -8,6 +8,7 @@ use apiserver::authorization::follow::{self, RbacFollower};
 use apiserver::authorization::{
     EscalationGuard, RbacAuthorizer, RuleResolver, bootstrap, rbac_resources,
 };
+use apiserver::builtin::ServiceRange;
 use apiserver::custom::DefinitionController;
 use apiserver::reviews::{ReviewSources, review_resources};
 use apiserver::{ApiServer, Authenticator, Authorizer, Registry, UserInfo, builtin, controllers};
@@ -85,7 +86,7 @@ impl KubeApi {
         let follower =
             follow::start(&registry, &rbac, bootstrap::management_policy()).await.unwrap();
         let definitions = DefinitionController::start(&registry).await.unwrap();
-        let _ = controllers::bootstrap(&registry).await;
+        let _ = controllers::bootstrap(&registry, ServiceRange::default()).await;
         let mut tasks = JoinSet::new();
         controllers::start(&registry, "", &mut tasks);
         let server = ApiServer::new(apiserver::server::Parts {

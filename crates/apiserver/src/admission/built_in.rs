@@ -22,6 +22,7 @@ use api_meta::status::Status;
 use serde_json::Value;
 
 use super::request::{Operation, Request};
+use super::switches::Switchable;
 use crate::registry::{ListQuery, Registry, Version};
 
 /// Group and plural of what is written; absent for subresources.
@@ -53,33 +54,61 @@ pub(super) async fn preset(
     old: Option<&Value>,
 ) -> Result<(), Status> {
     let create = request.operation == Operation::Create;
+    let protects = registry.has(Switchable::StorageObjectInUseProtection);
     match kind(request) {
-        Some(("", "pods")) if create => {
-            accounts::mount(registry, request, object).await?;
-            priority::resolve(registry, request, object).await?;
-            tolerations::preset(object);
-            runtime_class::preset(registry, request, object).await?;
-            nodes::label_pod(registry, object).await?;
-        }
-        Some(("", "pods")) => {
-            if let Some(old) = old {
-                priority::keep(object, old);
-            }
-            tolerations::preset(object);
-        }
+        Some(("", "pods")) => preset_pod(registry, request, object, old).await?,
         Some(("", "persistentvolumeclaims")) if create => {
-            classes::of_claim(registry, object).await?;
-            volumes::protect(object, volumes::CLAIM);
+            if registry.has(Switchable::DefaultStorageClass) {
+                classes::of_claim(registry, object).await?;
+            }
+            if protects {
+                volumes::protect(object, volumes::CLAIM);
+            }
         }
-        Some(("", "nodes")) if create => nodes::taint(object),
-        Some(("", "persistentvolumes")) if create => volumes::protect(object, volumes::VOLUME),
-        Some(("storage.k8s.io", "volumeattributesclasses")) if create => {
+        Some(("", "nodes")) if create && registry.has(Switchable::TaintNodesByCondition) => {
+            nodes::taint(object);
+        }
+        Some(("", "persistentvolumes")) if create && protects => {
+            volumes::protect(object, volumes::VOLUME);
+        }
+        Some(("storage.k8s.io", "volumeattributesclasses")) if create && protects => {
             volumes::protect(object, volumes::CLASS);
         }
-        Some(("networking.k8s.io", "ingresses")) if create => {
+        Some(("networking.k8s.io", "ingresses"))
+            if create && registry.has(Switchable::DefaultIngressClass) =>
+        {
             classes::of_ingress(registry, object).await?;
         }
         _ => {}
+    }
+    Ok(())
+}
+
+async fn preset_pod(
+    registry: &Registry,
+    request: &Request<'_>,
+    pod: &mut Value,
+    old: Option<&Value>,
+) -> Result<(), Status> {
+    let create = request.operation == Operation::Create;
+    if create && registry.has(Switchable::ServiceAccount) {
+        accounts::mount(registry, request, pod).await?;
+    }
+    if registry.has(Switchable::Priority) {
+        match old {
+            _ if create => priority::resolve(registry, request, pod).await?,
+            Some(old) => priority::keep(pod, old),
+            None => {}
+        }
+    }
+    if registry.has(Switchable::DefaultTolerationSeconds) {
+        tolerations::preset(pod);
+    }
+    if create && registry.has(Switchable::RuntimeClass) {
+        runtime_class::preset(registry, request, pod).await?;
+    }
+    if create && registry.has(Switchable::PodTopologyLabels) {
+        nodes::label_pod(registry, pod).await?;
     }
     Ok(())
 }
@@ -95,15 +124,21 @@ pub(super) async fn check(
     old: Option<&Value>,
 ) -> Result<(), Status> {
     let Some(object) = object else { return Ok(()) };
-    pod_security::check(registry, request, object, old).await?;
+    if registry.has(Switchable::PodSecurity) {
+        pod_security::check(registry, request, object, old).await?;
+    }
     match kind(request) {
-        Some(("scheduling.k8s.io", "priorityclasses")) => {
+        Some(("scheduling.k8s.io", "priorityclasses")) if registry.has(Switchable::Priority) => {
             priority::check(registry, request, object).await?;
         }
-        Some(("", "persistentvolumeclaims")) => {
+        Some(("", "persistentvolumeclaims"))
+            if registry.has(Switchable::PersistentVolumeClaimResize) =>
+        {
             volumes::check_size(registry, request, object, old).await?;
         }
-        Some(("", "pods")) if request.operation == Operation::Create => {
+        Some(("", "pods"))
+            if request.operation == Operation::Create && registry.has(Switchable::RuntimeClass) =>
+        {
             runtime_class::check(registry, request, object).await?;
         }
         _ => {}

@@ -7,6 +7,7 @@ use api_meta::status::Status;
 use serde_json::{Map, Value};
 
 use super::request::{Operation, Request};
+use crate::admission::switches::Switchable;
 use crate::builtin::fields::{each, ensure, items, map, str_of};
 use crate::quota::amounts::{self, Amounts};
 use crate::quota::pod::all_containers;
@@ -42,7 +43,7 @@ pub(super) async fn preset(
     request: &Request<'_>,
     object: &mut Value,
 ) -> Result<(), Status> {
-    if bounded(request) == Some(Bounded::Pod) {
+    if registry.has(Switchable::LimitRanger) && bounded(request) == Some(Bounded::Pod) {
         for range in ranges(registry, request.namespace).await? {
             preset_pod(&range, object);
         }
@@ -61,7 +62,8 @@ pub(super) async fn check(
     old: Option<&Value>,
 ) -> Result<(), Status> {
     let (Some(bounded), Some(object)) = (bounded(request), object) else { return Ok(()) };
-    if old.is_some_and(|old| old.is_terminating()) {
+    let is_bounded = registry.has(Switchable::LimitRanger);
+    if !is_bounded || old.is_some_and(|old| old.is_terminating()) {
         return Ok(());
     }
     for range in ranges(registry, request.namespace).await? {

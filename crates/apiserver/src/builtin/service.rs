@@ -2,6 +2,7 @@
 
 pub mod addresses;
 mod families;
+mod range;
 mod validate;
 
 use std::collections::{HashMap, HashSet};
@@ -11,6 +12,7 @@ use api_meta::status::{Cause, Status};
 use serde_json::{Value, json};
 
 pub use addresses::Addresses;
+pub use range::ServiceRange;
 
 use super::cells;
 use super::fields::{Object, child, each, ensure, items, map, preset, str_of, text};

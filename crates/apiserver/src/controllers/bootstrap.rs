@@ -7,7 +7,7 @@ use api_meta::status::Status;
 use api_meta::time;
 use serde_json::{Value, json};
 
-use crate::builtin::Addresses;
+use crate::builtin::ServiceRange;
 use crate::registry::{Registry, Target, WriteOptions};
 use crate::strategy::Operation;
 
@@ -29,11 +29,11 @@ const SYSTEM_PRIORITIES: [(&str, i64, &str); 2] = [
     ),
 ];
 
-/// Creates what is missing. Harmless when nothing is.
+/// Creates what is missing; addresses of Services come from `range`. Harmless when nothing is missing.
 ///
 /// # Errors
 /// The storage's.
-pub async fn bootstrap(registry: &Arc<Registry>) -> Result<(), Status> {
+pub async fn bootstrap(registry: &Arc<Registry>, range: ServiceRange) -> Result<(), Status> {
     // Together, so that the storage commits them together.
     let namespaces = NAMESPACES.iter().map(|name| {
         let object = json!({"metadata": {"name": name}});
@@ -46,12 +46,12 @@ pub async fn bootstrap(registry: &Arc<Registry>) -> Result<(), Status> {
             "labels": {"component": "apiserver", "provider": "kubernetes"},
         },
         "spec": {
-            "clusterIP": "10.96.0.1",
+            "clusterIP": range.api_address().to_string(),
             "ports": [{"name": "https", "port": 443, "targetPort": 6443}],
         },
     });
     create(registry, "", "services", "default", service).await?;
-    offer_range(registry).await?;
+    offer_range(registry, range).await?;
     for (name, value, description) in SYSTEM_PRIORITIES {
         let class = json!({"metadata": {"name": name}, "value": value, "description": description});
         create(registry, "scheduling.k8s.io", "priorityclasses", "", class).await?;
@@ -60,11 +60,11 @@ pub async fn bootstrap(registry: &Arc<Registry>) -> Result<(), Status> {
 }
 
 /// The range that addresses of Services come from.
-async fn offer_range(registry: &Registry) -> Result<(), Status> {
+async fn offer_range(registry: &Registry, range: ServiceRange) -> Result<(), Status> {
     const NAME: &str = "kubernetes";
     let Some(ranges) = registry.find("networking.k8s.io", "servicecidrs") else { return Ok(()) };
-    let range = json!({"metadata": {"name": NAME}, "spec": {"cidrs": [Addresses::RANGE]}});
-    create(registry, "networking.k8s.io", "servicecidrs", "", range).await?;
+    let offered = json!({"metadata": {"name": NAME}, "spec": {"cidrs": [range.to_string()]}});
+    create(registry, "networking.k8s.io", "servicecidrs", "", offered).await?;
     let ready = |old: &Value| {
         let mut new = old.clone();
         if new["status"]["conditions"].is_null() {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use apiserver::admission::switches::{BuiltInPlugins, Switchable};
 use apiserver::assembly::{Assembly, Profile, Running};
 use apiserver::attributes::GROUP_MASTERS;
 use apiserver::audit::AuditFlags;
@@ -63,15 +64,17 @@ impl Side {
 
     /// With objects that came into its storage before, by their keys.
     pub async fn own_with(stored: &[(&str, Value)]) -> Self {
-        Self::own_of(stored, false).await
+        Self::own_of(stored, BuiltInPlugins::default()).await
     }
 
     /// Where naming an owner needs rights.
     pub async fn own_guarded() -> Self {
-        Self::own_of(&[], true).await
+        let guarded =
+            BuiltInPlugins::default().with(Switchable::OwnerReferencesPermissionEnforcement);
+        Self::own_of(&[], guarded).await
     }
 
-    async fn own_of(stored: &[(&str, Value)], guards_owners: bool) -> Self {
+    async fn own_of(stored: &[(&str, Value)], built_in_plugins: BuiltInPlugins) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
         for (key, object) in stored {
@@ -82,7 +85,7 @@ impl Side {
         let running = Assembly {
             root_ca_pem: "CA".to_owned(),
             audit: audit.resolve().unwrap(),
-            guards_owners,
+            built_in_plugins,
             ..Assembly::new(storage, Profile::Full, SigningKey::generate_pem())
         };
         let running = Box::new(running.start().await.unwrap());

@@ -10,6 +10,7 @@ use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer;
 
 use crate::admission::request::{Operation, Request};
+use crate::admission::switches::Switchable;
 use crate::attributes::{Attributes, Decision, GROUP_MASTERS};
 use crate::builtin::fields::str_of;
 use crate::registry::Registry;
@@ -37,6 +38,9 @@ pub(super) fn check(
     let signer = str_of(&old.unwrap_or(object)["spec"]["signerName"]);
     let verb = match (request.operation, request.subresource, old) {
         (Operation::Create, "", _) if signer == CLIENT_SIGNER => {
+            if !registry.has(Switchable::CertificateSubjectRestriction) {
+                return Ok(());
+            }
             let organizations = match organizations(&object["spec"]["request"]) {
                 Ok(organizations) => organizations,
                 Err(problem) => return refused(&format!("failed to parse CSR: {problem}")),
@@ -48,8 +52,14 @@ pub(super) fn check(
             }
             return Ok(());
         }
-        (Operation::Update, "approval", _) => "approve",
-        (Operation::Update, "status", Some(old)) if signs(object, old) => "sign",
+        (Operation::Update, "approval", _) if registry.has(Switchable::CertificateApproval) => {
+            "approve"
+        }
+        (Operation::Update, "status", Some(old))
+            if registry.has(Switchable::CertificateSigning) && signs(object, old) =>
+        {
+            "sign"
+        }
         _ => return Ok(()),
     };
     if may(registry, request, verb, signer) {

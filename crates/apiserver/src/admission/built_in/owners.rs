@@ -6,6 +6,7 @@ use api_meta::status::Status;
 use serde_json::Value;
 
 use crate::admission::request::{Operation, Request};
+use crate::admission::switches::Switchable;
 use crate::attributes::{Attributes, Decision};
 use crate::builtin::fields::{items, str_of};
 use crate::registry::Registry;
@@ -20,7 +21,7 @@ pub(super) fn check(
     object: &Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
-    if !registry.guards_owners() {
+    if !registry.has(Switchable::OwnerReferencesPermissionEnforcement) {
         return Ok(());
     }
     let resource = request.resource;

@@ -15,13 +15,10 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use super::ServiceRange;
 use crate::builtin::fields::{items, str_of};
 
-/// 10.96.0.0/12, the usual range of services.
-const RANGE_START: u32 = u32::from_be_bytes([10, 96, 0, 0]);
-const RANGE_SIZE: u32 = 1 << 20;
-/// The service of the API itself has the first address.
-const RESERVED: u32 = RANGE_START + 1;
+/// The service of the API itself.
 const RESERVED_OWNER: &str = "default/kubernetes";
 const NODE_PORT_START: u16 = 30_000;
 const NODE_PORT_END: u16 = 32_767;
@@ -58,14 +55,17 @@ struct Taken {
 /// See the module. An owner is a service: `namespace/name`.
 #[derive(Default)]
 pub struct Addresses {
+    range: ServiceRange,
     taken: Mutex<Taken>,
     /// Reaches who follows the stored services.
     follower: OnceLock<mpsc::Sender<oneshot::Sender<()>>>,
 }
 
 impl Addresses {
-    /// All addresses that are handed out.
-    pub const RANGE: &str = "10.96.0.0/12";
+    /// Those of `range`, all free.
+    pub fn new(range: ServiceRange) -> Self {
+        Self { range, ..Self::default() }
+    }
 
     /// Waits until what is stored now is known, so that what a deleted service had is free.
     pub(super) async fn caught_up(&self) {
@@ -84,13 +84,15 @@ impl Addresses {
         dry_run: bool,
     ) -> Result<String, String> {
         let mut taken = self.taken.lock();
+        let range = self.range;
+        let reserved = u32::from(range.api_address());
         let free = |taken: &Taken, address: u32| {
-            (address != RESERVED || owner == RESERVED_OWNER)
+            (address != reserved || owner == RESERVED_OWNER)
                 && taken.is_free(&Place::Address(address), owner)
         };
         let address = if wanted.is_empty() {
             (0..ATTEMPTS_MAX)
-                .map(|attempt| RANGE_START + 2 + draw(owner, attempt) % (RANGE_SIZE - 4))
+                .map(|attempt| range.start() + 2 + draw(owner, attempt) % (range.size() - 4))
                 .find(|address| free(&taken, *address))
                 .ok_or(RANGE_FULL)?
         } else {
@@ -99,10 +101,10 @@ impl Addresses {
                 return Ok(wanted.to_owned());
             };
             let number = u32::from(address);
-            if !(RANGE_START..RANGE_START + RANGE_SIZE).contains(&number) {
+            if !range.contains(address) {
                 return Err(format!(
                     "failed to allocate IP {wanted}: the provided IP ({wanted}) is not in the \
-                     valid range. The range of valid IPs is 10.96.0.0/12"
+                     valid range. The range of valid IPs is {range}"
                 ));
             }
             if !free(&taken, number) {

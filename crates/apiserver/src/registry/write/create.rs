@@ -14,6 +14,7 @@ use super::{
 };
 use crate::admission::Taken;
 use crate::admission::request::Request;
+use crate::admission::switches::Switchable;
 use crate::registry::{Registry, storage_failed};
 use crate::resource::Resource;
 use crate::stored::Stored;
@@ -186,7 +187,7 @@ impl Registry {
     /// Refuses objects for a namespace that is missing or on its way out.
     async fn admit_into_namespace(&self, target: &Target<'_>) -> Result<(), Status> {
         let resource = target.resource;
-        if !resource.namespaced {
+        if !resource.namespaced || !self.has(Switchable::NamespaceLifecycle) {
             return Ok(());
         }
         let Some(namespaces) = self.find("", "namespaces") else { return Ok(()) };
