@@ -2,29 +2,15 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { FLEET_TIME_MAX_MS, startFleet, WAITING } from "./fleet.ts";
 import { eventually } from "./programs.ts";
 import { World } from "./world.ts";
 
 /** Most elements of a page, however many clusters there are. */
 const ELEMENTS_MAX = 2_000;
-const WAITING = 300;
-/** Made at once. */
-const BATCH = 10;
-/** Each cluster gets its namespace and projects at once, in a build without optimizations. */
-const FLEET_TIME_MAX_MS = 300_000;
 const world = new World(["--clusters", "1", "--nodes", "2"]);
 
-beforeAll(async () => {
-  await world.start();
-  const visitor = await world.visitor();
-  await visitor.signIn();
-  await world.run(await visitor.importCommand("zulu"));
-  for (let made = 0; made < WAITING; made += BATCH) {
-    const names = Array.from({ length: BATCH }, (_, index) => `edge-${made + index + 1}`);
-    await Promise.all(names.map((name) => visitor.api("POST", "/v3/clusters", { name })));
-  }
-  await visitor.leave();
-}, FLEET_TIME_MAX_MS);
+beforeAll(() => startFleet(world), FLEET_TIME_MAX_MS);
 afterAll(() => world.end());
 
 const elements = (page: Page) => page.evaluate(() => document.querySelectorAll("*").length);

@@ -1,0 +1,37 @@
+/** How soon a list of 300 clusters shows its first row, in a release build. */
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { FLEET_TIME_MAX_MS, startFleet, WAITING } from "./fleet.ts";
+import { World } from "./world.ts";
+
+/** Each is a browser without a cache. */
+const LOADS = 5;
+const world = new World(["--clusters", "1", "--nodes", "2"]);
+
+beforeAll(() => startFleet(world), FLEET_TIME_MAX_MS);
+afterAll(() => world.end());
+
+test("the first row of 300", async () => {
+  const times: number[] = [];
+  const elements: number[] = [];
+  for (let load = 0; load < LOADS; load += 1) {
+    const visitor = await world.visitor();
+    const { page } = visitor;
+    await visitor.signIn();
+    await page.goto("/clusters?waiting=true", { waitUntil: "commit" });
+    await page.waitForFunction(() => document.querySelector("tr[data-cluster]"));
+    times.push(await page.evaluate(() => performance.now()));
+    await visitor.row("edge-1").waitFor();
+    elements.push(await page.evaluate(() => document.querySelectorAll("*").length));
+    await visitor.leave();
+  }
+  times.sort((one, other) => one - other);
+  expect(times.length).toBe(LOADS);
+  const [fastest, median, slowest] = [0, LOADS >> 1, LOADS - 1].map((at) =>
+    Math.round(times[at] ?? 0),
+  );
+  console.log(
+    `the first of ${WAITING + 1} rows: ${median} ms after the load began (median of ${LOADS}; ${fastest} to ${slowest}), ` +
+      `${Math.max(...elements)} elements`,
+  );
+});
