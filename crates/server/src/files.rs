@@ -8,7 +8,7 @@
 //! | `encryption.keys` | what its values are encrypted with, when no other file is named |
 //! | `server.lock` | held by the server, when its storage is not here |
 //! | `server.json` | where the running server is |
-//! | `ca.pem` | what clients verify it with |
+//! | `ca.pem` | what clients verify it with, unless every system trusts its authority |
 //! | `admin.kubeconfig` | everything, for whoever may read this folder |
 
 use std::path::{Path, PathBuf};
@@ -108,8 +108,21 @@ impl DataFolder {
                     .with_context(|| format!("cannot read \"{}\"", key_file.display()));
             }
         };
-        pki::files::write_public(&self.path.join(CA_FILE), authority.certificate_pem().as_bytes())?;
         Ok(Keys { authority, serving, service_account_key_pem })
+    }
+
+    /// Says what clients verify the server with; no file for an authority that every system trusts.
+    pub fn write_authority(&self, pem: &str) -> anyhow::Result<()> {
+        let file = self.path.join(CA_FILE);
+        if !pem.is_empty() {
+            return Ok(pki::files::write_public(&file, pem.as_bytes())?);
+        }
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot remove \"{}\"", file.display()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The id of this installation, made at the first start.
@@ -150,14 +163,18 @@ impl DataFolder {
 
 fn kubeconfig(url: &str, ca_pem: &str, token: &str) -> String {
     use base64::Engine;
-    let ca = base64::engine::general_purpose::STANDARD.encode(ca_pem);
+    let mut cluster = json!({ "server": url });
+    if !ca_pem.is_empty() {
+        let ca = base64::engine::general_purpose::STANDARD.encode(ca_pem);
+        cluster["certificate-authority-data"] = ca.into();
+    }
     // JSON is YAML, and needs no quoting rules of its own.
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{
             "name": "drover",
-            "cluster": { "server": url, "certificate-authority-data": ca },
+            "cluster": cluster,
         }],
         "users": [{ "name": "admin", "user": { "token": token } }],
         "contexts": [{ "name": "drover", "context": { "cluster": "drover", "user": "admin" } }],

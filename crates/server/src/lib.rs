@@ -7,6 +7,7 @@ pub mod admission;
 mod audit_view;
 mod authentication;
 mod bodies;
+pub mod certificate;
 mod clients;
 pub mod credentials;
 pub mod definitions;
