@@ -15,6 +15,7 @@ mod door;
 pub mod encryption;
 mod features;
 mod files;
+mod guide_pages;
 pub mod journal;
 mod peer;
 mod priority;
