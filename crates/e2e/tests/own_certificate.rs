@@ -2,15 +2,25 @@
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use e2e::server::{ADMIN_PASSWORD, Options};
 use e2e::wait::within;
-use e2e::{Cli, Outcome, Server, Sim};
+use e2e::{Cli, Guarantee, Outcome, Server, Sim, no_second_try};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use sha2::{Digest, Sha256};
-use std::time::Duration;
+use testbed::Process;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// The server checks its files every ten seconds; a busy machine.
 const RENEWAL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -84,6 +94,7 @@ fn run(cli: &Cli, trusted: &Path, arguments: &[&str]) -> Result<String> {
 
 #[test]
 fn agents_pin_the_private_authority_of_a_given_certificate_and_follow_its_renewal() {
+    no_second_try(Guarantee::Secrecy);
     let company = Company::new();
     company.issue(true);
     let options = Options { flags: company.flags(), ..Options::default() };
@@ -156,6 +167,7 @@ fn nothing_is_pinned_for_an_authority_that_every_system_trusts() {
 
 #[test]
 fn a_certificate_that_nobody_would_trust_ends_the_start_with_the_reason() {
+    no_second_try(Guarantee::Secrecy);
     let company = Company::new();
     company.issue(false);
     let options = Options { flags: company.flags(), ..Options::default() };
@@ -191,4 +203,93 @@ fn an_import_by_another_authority_is_mended_by_adopting_the_cluster() {
     within(RENEWAL_TIMEOUT, "the agent is back", || {
         admin.kubectl("north")?.succeed(&["get", "nodes"])
     });
+}
+
+/// A proxy that ends TLS with the company's certificate, and goes on to the server by TLS.
+struct Proxy {
+    runtime: Runtime,
+    listener: Option<TcpListener>,
+    address: SocketAddr,
+}
+
+impl Proxy {
+    fn bind() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        Self { runtime, listener: Some(listener), address }
+    }
+
+    /// `authority`: of the server behind it, PEM.
+    fn serve(&mut self, company: &Company, server: SocketAddr, authority: &str) {
+        let chain = std::fs::read(company.folder.path().join("chain.pem")).unwrap();
+        let chain = CertificateDer::pem_slice_iter(&chain).map(Result::unwrap).collect();
+        let key = PrivateKeyDer::from_pem_file(company.folder.path().join("key.pem")).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut accepts = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
+        let mut connects = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        accepts.alpn_protocols = vec![b"http/1.1".to_vec()];
+        connects.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(accepts));
+        let connector = TlsConnector::from(Arc::new(connects));
+        let listener = self.listener.take().unwrap();
+        self.runtime.spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, connector) = (acceptor.clone(), connector.clone());
+                tokio::spawn(async move {
+                    let mut outside = acceptor.accept(stream).await?;
+                    let inside = TcpStream::connect(server).await?;
+                    let name = ServerName::try_from("localhost").expect("it is a name");
+                    let mut inside = connector.connect(name, inside).await?;
+                    copy_bidirectional(&mut outside, &mut inside).await
+                });
+            }
+        });
+    }
+}
+
+/// An address that is free now.
+fn free() -> SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn agents_verify_a_proxy_that_ends_tls_by_the_authority_that_the_server_names() {
+    let company = Company::new();
+    company.issue(true);
+    let mut proxy = Proxy::bind();
+    let url = format!("https://localhost:{}", proxy.address.port());
+    let (folder, address) = (tempfile::tempdir().unwrap(), free());
+    let data = folder.path().join("data");
+    let mut command = Server::command(&data, &address.to_string()).unwrap();
+    let authority = company.authority().display().to_string();
+    command.args(["--server-url", &url, "--tls-ca", &authority, "--trusted-proxies", "127.0.0.1"]);
+    let log = folder.path().join("server.log");
+    let mut server = Process::start("drover server", &command, &log).unwrap();
+    within(RENEWAL_TIMEOUT, "the server is ready", || {
+        ensure!(server.ended().is_none(), "{}", server.log_tail());
+        Ok(std::fs::metadata(data.join("server.json"))?)
+    });
+    let own = std::fs::read_to_string(data.join("pki/ca.pem")).unwrap();
+    proxy.serve(&company, address, &own);
+
+    let admin = Cli::new().unwrap();
+    let login = ["login", &url, "--username", "admin", "--password", ADMIN_PASSWORD];
+    admin.succeed(&[&login[..], &["--ca-file", &authority]].concat()).unwrap();
+    let sim = Sim::start(&["--nodes", "1"]).unwrap();
+    let kubeconfig = sim.kubeconfig().display().to_string();
+    admin.succeed(&["cluster", "import", "north", "--kubeconfig", &kubeconfig]).unwrap();
+    let nodes = admin.kubectl("north").unwrap().succeed(&["get", "nodes", "-o", "name"]).unwrap();
+    assert_eq!(nodes.lines().count(), 1, "{nodes}");
 }
