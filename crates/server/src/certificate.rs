@@ -114,8 +114,8 @@ pub struct Serving {
     /// What verifies what this server presents itself; none when every system trusts it.
     pub own_authority: Option<String>,
     pub certificate: Arc<ServingCertificate>,
-    /// Given by the operator, who renews it.
-    is_given: bool,
+    /// What a certificate of our own is renewed with; none for one that the operator brought, who renews it.
+    keys: Option<Arc<Keys>>,
 }
 
 impl Serving {
@@ -123,14 +123,23 @@ impl Serving {
     ///
     /// # Errors
     /// [`CertificateError`]: what is wrong with which file.
-    pub fn load(tls: &TlsSettings, keys: &Keys, now: SystemTime) -> Result<Self, CertificateError> {
+    pub fn load(
+        tls: &TlsSettings,
+        keys: &Arc<Keys>,
+        now: SystemTime,
+    ) -> Result<Self, CertificateError> {
         let given = tls.tls_ca.as_deref().map(read_trust).transpose()?;
         let Some(files) = given_files(tls) else {
             let own = keys.authority.certificate_pem().to_owned();
             let certificate =
                 ServingCertificate::load(keys.serving.clone()).map_err(CertificateError::Own)?;
             let trust = given.unwrap_or_else(|| Trust::Pinned(own.clone()));
-            return Ok(Self { trust, own_authority: Some(own), certificate, is_given: false });
+            return Ok(Self {
+                trust,
+                own_authority: Some(own),
+                certificate,
+                keys: Some(keys.clone()),
+            });
         };
         let certificate =
             ServingCertificate::load(files.clone()).map_err(CertificateError::Files)?;
@@ -139,7 +148,11 @@ impl Serving {
             Trust::Pinned(pem) => Some(pem.clone()),
             Trust::Public => None,
         };
-        Ok(Self { trust, own_authority, certificate, is_given: true })
+        Ok(Self { trust, own_authority, certificate, keys: None })
+    }
+
+    fn is_given(&self) -> bool {
+        self.keys.is_none()
     }
 
     /// Logs what will keep clients away: a name that the certificate has not, an end that is near.
@@ -147,7 +160,7 @@ impl Serving {
         let Ok(info) = CertificateInfo::from_pem(&self.certificate.certificate_pem()) else {
             return;
         };
-        if !self.is_given {
+        if !self.is_given() {
             return;
         }
         warn_of_end(&info, now);
@@ -183,7 +196,7 @@ impl Serving {
                 }
             }
             let is_due = now.duration_since(warned_at).is_ok_and(|past| past >= WARN_EVERY);
-            if self.is_given && is_due {
+            if self.is_given() && is_due {
                 warned_at = now;
                 let info = CertificateInfo::from_pem(&self.certificate.certificate_pem());
                 let _ = info.map(|info| warn_of_end(&info, now));
@@ -191,15 +204,19 @@ impl Serving {
         }
     }
 
-    /// Takes what the files hold, if that is another certificate. Returns whether it was.
+    /// Takes what the files hold, if that is another certificate; renews our own when that is due. Returns whether there is
+    /// another one.
     ///
     /// # Errors
     /// As [`Serving::load`]; the certificate stays as it was.
     fn renew(&self, now: SystemTime) -> Result<bool, CertificateError> {
         let files = self.certificate.files();
-        let failed = if self.is_given { CertificateError::Files } else { CertificateError::Own };
+        let failed = if self.is_given() { CertificateError::Files } else { CertificateError::Own };
+        if let Some(keys) = &self.keys {
+            keys.renew_serving(now).map_err(failed)?;
+        }
         let pair = files.read().map_err(failed)?;
-        if self.is_given && pair.certificate_pem != self.certificate.certificate_pem() {
+        if self.is_given() && pair.certificate_pem != self.certificate.certificate_pem() {
             verify(&pair.certificate_pem, Some(self.trust.clone()), &files.certificate, now)?;
         }
         self.certificate.reload_if_changed().map_err(failed)

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use apiserver::service_accounts::SigningKey;
-use pki::{CertificateAuthority, CertificateFiles};
+use pki::{CertificateAuthority, CertificateFiles, PkiError};
 use serde_json::json;
 
 /// Names of the files for others.
@@ -62,7 +62,16 @@ pub struct DataFolder {
 pub struct Keys {
     pub authority: CertificateAuthority,
     pub serving: CertificateFiles,
+    /// What the serving certificate is for.
+    pub names: Vec<String>,
     pub service_account_key_pem: String,
+}
+
+impl Keys {
+    /// Makes a new serving certificate when its names changed or a third of its life is left. Returns whether it did.
+    pub fn renew_serving(&self, now: SystemTime) -> Result<bool, PkiError> {
+        pki::files::ensure_serving(&self.serving, &self.authority, "drover", &self.names, now)
+    }
 }
 
 impl DataFolder {
@@ -93,8 +102,6 @@ impl DataFolder {
         let authority = pki::files::ensure_authority(&authority, "drover", now)
             .context("cannot prepare the certificate authority")?;
         let serving = CertificateFiles::in_directory(&pki, "serving");
-        pki::files::ensure_serving(&serving, &authority, "drover", names, now)
-            .context("cannot prepare the serving certificate")?;
         let key_file = pki.join("service-account-key.pem");
         let service_account_key_pem = match std::fs::read_to_string(&key_file) {
             Ok(pem) => pem,
@@ -108,7 +115,10 @@ impl DataFolder {
                     .with_context(|| format!("cannot read \"{}\"", key_file.display()));
             }
         };
-        Ok(Keys { authority, serving, service_account_key_pem })
+        let names = names.to_vec();
+        let keys = Keys { authority, serving, names, service_account_key_pem };
+        keys.renew_serving(now).context("cannot prepare the serving certificate")?;
+        Ok(keys)
     }
 
     /// Says what clients verify the server with; no file for an authority that every system trusts.

@@ -88,7 +88,7 @@ impl Server {
             "" => local_url(address),
             given => given.to_owned(),
         };
-        let keys = folder.keys(&certificate_names(&settings.server_url, address))?;
+        let keys = Arc::new(folder.keys(&certificate_names(&settings.server_url, address))?);
         let serving = Arc::new(Serving::load(&settings.tls, &keys, SystemTime::now())?);
         let trust = serving.trust.clone();
         folder.write_authority(trust.pem())?;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use pki::{CertificateAuthority, CertificateFiles, Issued};
@@ -14,7 +15,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 struct World {
     folder: TempDir,
-    keys: Keys,
+    keys: Arc<Keys>,
     authority: CertificateAuthority,
     now: SystemTime,
 }
@@ -23,6 +24,7 @@ impl World {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let keys = DataFolder::open(&folder.path().join("data")).unwrap().keys(&[]).unwrap();
+        let keys = Arc::new(keys);
         let now = SystemTime::now();
         let authority = CertificateAuthority::generate("a company", now).unwrap();
         Self { folder, keys, authority, now }
@@ -74,6 +76,19 @@ fn without_flags_the_server_has_a_certificate_of_its_own_authority() {
     let world = World::new();
     let serving = world.load(&TlsSettings::default()).unwrap();
     assert_eq!(serving.trust, Trust::Pinned(world.keys.authority.certificate_pem().to_owned()));
+}
+
+#[test]
+fn a_certificate_of_the_server_s_own_is_renewed_while_it_runs() {
+    let world = World::new();
+    let serving = world.load(&TlsSettings::default()).unwrap();
+    let first = serving.certificate.certificate_pem();
+    assert!(!serving.renew(world.now).unwrap());
+    assert!(serving.renew(world.now + DAY * 300).unwrap());
+    let second = serving.certificate.certificate_pem();
+    let ends = |pem: &str| pki::CertificateInfo::from_pem(pem).unwrap().not_after;
+    assert!(ends(&second) > ends(&first));
+    assert!(second.ends_with(world.keys.authority.certificate_pem()));
 }
 
 #[test]
