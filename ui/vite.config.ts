@@ -94,7 +94,7 @@ export default defineConfig({
   },
   server: {
     proxy: Object.fromEntries(
-      ["/v3", "/v3-public", "/k8s", "/api"].map((path) => [
+      ["/v3", "/v3-public", "/k8s", "/api", "/docs"].map((path) => [
         path,
         { target: server, secure: false, ws: true, configure: fromTheServersOwnPage },
       ]),

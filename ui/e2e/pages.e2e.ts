@@ -185,6 +185,29 @@ describe.each(LOOKS)("in $theme, $width wide", (look) => {
     await visitor.leave();
   });
 
+  test("the guide can be read by everybody, without a login", async () => {
+    const visitor = await visitorFor(look);
+    const { page } = visitor;
+    await page.goto("/");
+    await page.getByRole("link", { name: "Guide" }).click();
+    await page.getByRole("heading", { name: "Drover's guide", level: 1 }).waitFor();
+    const links = await page
+      .getByRole("navigation", { name: "Pages" })
+      .getByRole("link")
+      .evaluateAll((all) => all.map((link) => link.getAttribute("href") ?? ""));
+    expect(links.length).toBeGreaterThan(10);
+    for (const href of links) {
+      await page.goto(href);
+      expect(await page.getByRole("heading", { level: 1 }).count()).toBe(1);
+      await picture(visitor, `guide${href.replaceAll("/", "-")}`, look);
+    }
+    visitor.expectQuiet();
+    await page.goto("/docs/nosuch");
+    await page.getByRole("heading", { name: "No such page", level: 1 }).waitFor();
+    await picture(visitor, "guide-no-such-page", look);
+    await visitor.leave();
+  });
+
   test("the pages around the clusters can be used by everybody", async () => {
     const visitor = await visitorFor(look);
     const { page } = visitor;
@@ -195,6 +218,7 @@ describe.each(LOOKS)("in $theme, $width wide", (look) => {
 
     await page.getByRole("button", { name: /^You: / }).click();
     await page.getByRole("menuitemradio", { name: "Dark" }).waitFor();
+    await page.getByRole("menuitem", { name: "Guide" }).waitFor();
     await picture(visitor, "person", look);
     await page.keyboard.press("Escape");
 

@@ -3,6 +3,9 @@
 import type { AuditSearch } from "./features/audit/search.ts";
 import type { ClusterSearch } from "./features/clusters/search.ts";
 
+/** The guide, which the server has as pages of its own: no route, but a link. */
+export const GUIDE = "/docs/";
+
 export const paths = {
   /** `loginEnd`: why there is no login any more. Not in the address, where anybody could put words of their own. */
   login: (to?: string, loginEnd?: string) =>

@@ -1,13 +1,15 @@
-//! `cargo xtask image`: the agent image, as a file that needs no registry and no daemon to make.
+//! `cargo xtask image`: the agent image, as a file that needs no registry and no daemon to make. The server's image, which
+//! `cargo xtask dist` makes as well, is made the same way.
 //!
-//! The image holds one static binary and the certificate authorities of public servers: no shell,
+//! An image holds one static binary and the certificate authorities of public servers: no shell,
 //! no users, no libraries. Nothing of the machine or the moment shall get in, so that the same
-//! sources give the same bytes; `--reproduce` checks that. [`binary`] builds the agent and checks
+//! sources give the same bytes; `--reproduce` checks that. [`binary`] builds the program and checks
 //! that it needs nothing else, [`layer`] makes the file system, [`archive`] the image.
 
 mod archive;
-mod binary;
+pub(crate) mod binary;
 mod layer;
+mod program;
 #[cfg(test)]
 mod tests;
 mod timeless;
@@ -24,11 +26,10 @@ use jiff::Timestamp;
 
 use crate::{process, workspace};
 use archive::{Archive, Description};
+pub(crate) use program::{AGENT, Program, SERVER};
 
 /// Where the system tests look for the image, below the root.
 const OUTPUT: &str = "target/image/drover-agent.tar";
-/// What the server names by default.
-const NAME: &str = concat!("drover-agent:", env!("CARGO_PKG_VERSION"));
 /// Seconds since 1970 for every time in the image, as reproducible builds agreed on.
 const TIME_ENV: &str = "SOURCE_DATE_EPOCH";
 
@@ -56,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         None => binary::host_target()?,
     };
     let description = Description {
-        name: name(arguments.name.as_deref())?,
+        name: name(&AGENT, arguments.name.as_deref())?,
         architecture: binary::architecture(&target)?,
         time: time(std::env::var(TIME_ENV).ok().as_deref())?,
         revision: revision(),
@@ -75,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         );
     }
     let output = arguments.output.clone().unwrap_or_else(|| workspace::root().join(OUTPUT));
-    write(&output, &archive)?;
+    write(&output, &archive.bytes)?;
     println!(
         "{} {}\n{}: {:.1} MB, in {}",
         description.name,
@@ -88,28 +89,51 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn build(description: &Description, target: &str, folder: Option<&Path>) -> Result<Archive> {
-    let binary = binary::build(target, folder)?;
-    let layer = layer::layer(&binary, description.time)?;
-    archive::archive(description, &layer)
+    pack(&AGENT, description, &binary::build(&AGENT, target, folder)?)
+}
+
+fn pack(program: &Program, description: &Description, binary: &[u8]) -> Result<Archive> {
+    let layer = layer::layer(program, binary, description.time)?;
+    archive::archive(program, description, &layer)
+}
+
+/// Writes the image of a program that has been built for `target`, under its usual name.
+///
+/// # Errors
+/// The target is none of an image, or the file cannot be written.
+pub(crate) fn write_image(
+    program: &Program,
+    target: &str,
+    binary: &[u8],
+    output: &Path,
+) -> Result<()> {
+    let description = Description {
+        name: name(program, None)?,
+        architecture: binary::architecture(target)?,
+        time: time(std::env::var(TIME_ENV).ok().as_deref())?,
+        revision: revision(),
+    };
+    write(output, &pack(program, &description, binary)?.bytes)
 }
 
 /// Replaced in one step: somebody may be importing the file just now.
-fn write(output: &Path, archive: &Archive) -> Result<()> {
+pub(crate) fn write(output: &Path, bytes: &[u8]) -> Result<()> {
     let failed = || format!("cannot write '{}'", output.display());
     let folder = output.parent().with_context(failed)?;
     fs::create_dir_all(folder).with_context(failed)?;
     let unfinished = output.with_extension("unfinished");
-    fs::write(&unfinished, &archive.bytes).with_context(failed)?;
+    fs::write(&unfinished, bytes).with_context(failed)?;
     fs::rename(&unfinished, output).with_context(failed)
 }
 
 /// A name that can be given to something new: with a tag and without a digest.
-fn name(wanted: Option<&str>) -> Result<ImageReference> {
-    let text = wanted.unwrap_or(NAME);
+fn name(program: &Program, wanted: Option<&str>) -> Result<ImageReference> {
+    let usual = program.image_name();
+    let text = wanted.unwrap_or(&usual);
     let name: ImageReference = text.parse().with_context(|| format!("--name '{text}'"))?;
     ensure!(
         name.tag().is_some() && name.digest().is_none(),
-        "--name '{text}' must end with a tag, such as '{NAME}'"
+        "--name '{text}' must end with a tag, such as '{usual}'"
     );
     Ok(name)
 }

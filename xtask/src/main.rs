@@ -8,6 +8,7 @@ mod check;
 mod ci;
 mod deny;
 mod deps;
+mod dist;
 mod fingerprint;
 mod flaky;
 mod fuzz;
@@ -51,6 +52,8 @@ enum Command {
     Deps,
     /// Build the agent image as a file, without a registry or a container engine.
     Image(image::Arguments),
+    /// Make the files of a release: static program, images, bill of materials, checksums.
+    Dist(dist::Arguments),
     /// Format, clippy, tidy, licences and bans; types and lints of the web interface.
     Check,
     /// Run every test suite within its budget.
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Up { release, arguments } => up::run(release, &arguments),
         Command::Deps => deps::run(),
         Command::Image(arguments) => image::run(&arguments),
+        Command::Dist(arguments) => dist::run(&arguments),
         Command::Check => check::run(),
         Command::Test(arguments) => test::run(&arguments),
         Command::Soak(arguments) => soak::run(&arguments),

@@ -23,7 +23,12 @@ const EXIT_USAGE: u8 = 2;
 
 /// Every Kubernetes cluster you have, from one binary
 #[derive(Parser)]
-#[command(name = "drover", version, propagate_version = true)]
+#[command(
+    name = "drover",
+    version,
+    propagate_version = true,
+    after_help = "The guide is at /docs/ of every server, such as https://localhost:8443/docs/"
+)]
 struct Drover {
     #[command(subcommand)]
     command: Command,

@@ -33,6 +33,8 @@ pub struct Options {
     pub flags: Vec<String>,
     /// More environment.
     pub environment: Vec<(String, String)>,
+    /// What verifies the server, PEM, where it does not write that itself.
+    pub authority: Option<String>,
 }
 
 /// A running server. Dropping it kills the process and removes the data.
@@ -121,11 +123,14 @@ impl Server {
 
     /// Ready when it answers so at the URL that it wrote.
     fn look(&mut self) -> Result<()> {
-        if self.url.is_empty() {
+        if self.url.is_empty() || self.ca_pem.is_empty() {
             let text =
                 std::fs::read(self.data_dir().join(SERVER_FILE)).context("no server.json")?;
             let file: Value = serde_json::from_slice(&text).context("server.json")?;
-            let ca_pem = std::fs::read_to_string(self.data_dir().join("ca.pem"))?;
+            let ca_pem = match &self.options.authority {
+                Some(pem) => pem.clone(),
+                None => std::fs::read_to_string(self.ca_file())?,
+            };
             let url = file["url"].as_str().context("server.json names no URL")?;
             self.ca_pem = ca_pem;
             url.clone_into(&mut self.url);
@@ -150,6 +155,20 @@ impl Server {
     /// As [`Server::start`].
     pub fn restart(&mut self) -> Result<Duration> {
         self.kill();
+        self.launch()?;
+        Ok(self.ready_after)
+    }
+
+    /// As [`Server::restart`], with other flags and environment.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn restart_with(&mut self, options: Options) -> Result<Duration> {
+        self.kill();
+        self.options = options;
+        // Its authority may be another one: the file is written anew.
+        self.ca_pem.clear();
+        std::fs::remove_file(self.ca_file()).context("no ca.pem")?;
         self.launch()?;
         Ok(self.ready_after)
     }

@@ -8,7 +8,7 @@
 //! | `encryption.keys` | what its values are encrypted with, when no other file is named |
 //! | `server.lock` | held by the server, when its storage is not here |
 //! | `server.json` | where the running server is |
-//! | `ca.pem` | what clients verify it with |
+//! | `ca.pem` | what clients verify it with, unless every system trusts its authority |
 //! | `admin.kubeconfig` | everything, for whoever may read this folder |
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use apiserver::service_accounts::SigningKey;
-use pki::{CertificateAuthority, CertificateFiles};
+use pki::{CertificateAuthority, CertificateFiles, PkiError};
 use serde_json::json;
 
 /// Names of the files for others.
@@ -62,7 +62,16 @@ pub struct DataFolder {
 pub struct Keys {
     pub authority: CertificateAuthority,
     pub serving: CertificateFiles,
+    /// What the serving certificate is for.
+    pub names: Vec<String>,
     pub service_account_key_pem: String,
+}
+
+impl Keys {
+    /// Makes a new serving certificate when its names changed or a third of its life is left. Returns whether it did.
+    pub fn renew_serving(&self, now: SystemTime) -> Result<bool, PkiError> {
+        pki::files::ensure_serving(&self.serving, &self.authority, "drover", &self.names, now)
+    }
 }
 
 impl DataFolder {
@@ -93,8 +102,6 @@ impl DataFolder {
         let authority = pki::files::ensure_authority(&authority, "drover", now)
             .context("cannot prepare the certificate authority")?;
         let serving = CertificateFiles::in_directory(&pki, "serving");
-        pki::files::ensure_serving(&serving, &authority, "drover", names, now)
-            .context("cannot prepare the serving certificate")?;
         let key_file = pki.join("service-account-key.pem");
         let service_account_key_pem = match std::fs::read_to_string(&key_file) {
             Ok(pem) => pem,
@@ -108,8 +115,24 @@ impl DataFolder {
                     .with_context(|| format!("cannot read \"{}\"", key_file.display()));
             }
         };
-        pki::files::write_public(&self.path.join(CA_FILE), authority.certificate_pem().as_bytes())?;
-        Ok(Keys { authority, serving, service_account_key_pem })
+        let names = names.to_vec();
+        let keys = Keys { authority, serving, names, service_account_key_pem };
+        keys.renew_serving(now).context("cannot prepare the serving certificate")?;
+        Ok(keys)
+    }
+
+    /// Says what clients verify the server with; no file for an authority that every system trusts.
+    pub fn write_authority(&self, pem: &str) -> anyhow::Result<()> {
+        let file = self.path.join(CA_FILE);
+        if !pem.is_empty() {
+            return Ok(pki::files::write_public(&file, pem.as_bytes())?);
+        }
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot remove \"{}\"", file.display()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The id of this installation, made at the first start.
@@ -150,14 +173,18 @@ impl DataFolder {
 
 fn kubeconfig(url: &str, ca_pem: &str, token: &str) -> String {
     use base64::Engine;
-    let ca = base64::engine::general_purpose::STANDARD.encode(ca_pem);
+    let mut cluster = json!({ "server": url });
+    if !ca_pem.is_empty() {
+        let ca = base64::engine::general_purpose::STANDARD.encode(ca_pem);
+        cluster["certificate-authority-data"] = ca.into();
+    }
     // JSON is YAML, and needs no quoting rules of its own.
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{
             "name": "drover",
-            "cluster": { "server": url, "certificate-authority-data": ca },
+            "cluster": cluster,
         }],
         "users": [{ "name": "admin", "user": { "token": token } }],
         "contexts": [{ "name": "drover", "context": { "cluster": "drover", "user": "admin" } }],

@@ -31,6 +31,7 @@ use crate::authentication::{Authenticated, Authentication, Refusal};
 use crate::bodies::{self, Anonymous};
 use crate::clients::InProcess;
 use crate::door::{Door, DoorRecord};
+use crate::guide_pages;
 use crate::peer::TrustedProxies;
 use crate::resolver::no_role;
 use crate::revocation::{Revocations, RoleScope};
@@ -140,6 +141,9 @@ impl Router {
             "/ping" => return respond::text(StatusCode::OK, "pong"),
             connect if CONNECT.contains(&connect) => return self.connect(request, record).await,
             _ => {}
+        }
+        if let Some(page) = guide_pages::respond(request.method(), path, request.headers()) {
+            return page;
         }
         if let Some(answer) = ui::answer(request.method(), path, request.headers()) {
             return answer;

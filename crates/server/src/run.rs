@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use api_management::Token;
@@ -19,7 +19,7 @@ use feature_kit::{Clients, ControllerIdentity, Feature, ManagementContext};
 use feature_settings::SettingsConfig;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
-use pki::{ClientCertificatePolicy, ServingCertificate};
+use pki::ClientCertificatePolicy;
 use storage::Storage;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -31,6 +31,7 @@ use crate::admission;
 use crate::audit_view::AuditView;
 use crate::authentication::Authentication;
 use crate::bodies::Anonymous;
+use crate::certificate::{Serving, Trust};
 use crate::clients::InProcess;
 use crate::door::Door;
 use crate::features::{Told, features};
@@ -44,8 +45,6 @@ use crate::security_headers::SecurityHeaders;
 use crate::settings::ServerSettings;
 use crate::store::Store;
 
-/// Pause between looks at the certificate files.
-const CERTIFICATE_LOOK_EVERY: Duration = Duration::from_secs(60);
 /// The version that clients of the management API are told; see `docs/adr/0004-answer-as-2-6.md`.
 const SERVER_VERSION: &str = "v2.6.9";
 
@@ -89,16 +88,18 @@ impl Server {
             "" => local_url(address),
             given => given.to_owned(),
         };
-        let keys = folder.keys(&certificate_names(&settings.server_url, address))?;
-        let ca_pem = keys.authority.certificate_pem().to_owned();
+        let keys = Arc::new(folder.keys(&certificate_names(&settings.server_url, address))?);
+        let serving = Arc::new(Serving::load(&settings.tls, &keys, SystemTime::now())?);
+        let trust = serving.trust.clone();
+        folder.write_authority(trust.pem())?;
         let key_file = settings.encryption_key_file.as_deref();
         let (storage, encrypted) =
             Store::open_to_serve(&settings.storage, key_file, &folder).await?;
-        let running = management_api(encrypted.clone(), &keys, &settings).await?;
+        let running = management_api(encrypted.clone(), &keys, &trust, &settings).await?;
         let clients = InProcess(running.server.clone());
         let told = SettingsConfig {
             server_url: url.clone(),
-            ca_certs: ca_pem.trim_end().to_owned(),
+            ca_certs: trust.pem().trim_end().to_owned(),
             server_version: SERVER_VERSION.to_owned(),
             agent_image: settings.agent_image.clone(),
             install_uuid: folder.install_id()?,
@@ -114,12 +115,13 @@ impl Server {
         plane.directory.synced().await;
 
         let mut tasks = JoinSet::new();
-        let (certificate, tls) = serve_certificate(&keys.serving, &mut tasks)?;
+        let tls = serve_certificate(&serving, &mut tasks)?;
+        serving.warn(&url, SystemTime::now());
         let (end, ended) = watch::channel(false);
         let proxies = TrustedProxies::parse(&settings.trusted_proxies)
             .map_err(|entry| anyhow::anyhow!("\"{entry}\" is no trusted proxy's address"))?;
         let trusted = proxies.clone();
-        let router = plane.router(&running.server, certificate, &ca_pem, proxies);
+        let router = plane.router(&running.server, &serving, proxies);
         tasks.spawn(apiserver::serve::serve_behind::<_, Outbound>(
             Arc::new(move |address| trusted.contains(address)),
             listener,
@@ -128,7 +130,7 @@ impl Server {
             ended,
         ));
         let token = renew_administrator_token(&folder, &plane.directory, &clients.server()).await?;
-        folder.write_kubeconfig(&url, &ca_pem, &token)?;
+        folder.write_kubeconfig(&url, trust.pem(), &token)?;
         running.server.set_ready(true);
         let stop = plane.context.scope.stop.clone();
         let stopped = stop.clone();
@@ -166,13 +168,18 @@ impl Server {
 async fn management_api(
     storage: Arc<dyn Storage>,
     keys: &Keys,
+    trust: &Trust,
     settings: &ServerSettings,
 ) -> anyhow::Result<Running> {
     let audit = settings.audit.resolve().map_err(anyhow::Error::msg)?;
     crate::files::prepare_audit(&settings.data_dir, settings.audit.audit_log_path.as_deref())?;
+    let root_ca_pem = match trust {
+        Trust::Pinned(pem) => pem.clone(),
+        Trust::Public => keys.authority.certificate_pem().to_owned(),
+    };
     let running = Assembly {
         version_suffix: "+drover".to_owned(),
-        root_ca_pem: keys.authority.certificate_pem().to_owned(),
+        root_ca_pem,
         audit,
         ..Assembly::new(storage, Profile::Management, keys.service_account_key_pem.clone())
     }
@@ -236,14 +243,8 @@ impl Plane {
         crate::credentials::migrate(registry, &clients.server()).await
     }
 
-    fn router(
-        &self,
-        api: &ApiServer,
-        certificate: Arc<ServingCertificate>,
-        ca_pem: &str,
-        proxies: TrustedProxies,
-    ) -> Router {
-        let ca_checksum = pki::ca_checksum(ca_pem);
+    fn router(&self, api: &ApiServer, serving: &Serving, proxies: TrustedProxies) -> Router {
+        let ca_checksum = serving.trust.checksum();
         let registrar =
             AgentRegistrar::new(&self.context, self.connections.clone(), self.sessions.clone());
         let reflectors = &self.context.scope.reflectors;
@@ -266,7 +267,10 @@ impl Plane {
             ),
             access: self.graph.clone(),
             proxies,
-            security_headers: SecurityHeaders::new(certificate, ca_pem),
+            security_headers: SecurityHeaders::new(
+                serving.certificate.clone(),
+                serving.own_authority.clone(),
+            ),
             anonymous: Anonymous::default(),
             door: Door::new(api.audit().cloned()),
             audit_view: AuditView::new(api),
@@ -352,29 +356,15 @@ fn certificate_names(server_url: &str, address: SocketAddr) -> Vec<String> {
     names
 }
 
-/// The certificate and the TLS settings, kept current when the certificate's files change.
+/// The TLS settings; their certificate follows its files.
 fn serve_certificate(
-    files: &pki::CertificateFiles,
+    serving: &Arc<Serving>,
     tasks: &mut JoinSet<()>,
-) -> anyhow::Result<(Arc<ServingCertificate>, watch::Receiver<Arc<rustls::ServerConfig>>)> {
-    let certificate =
-        ServingCertificate::load(files.clone()).context("cannot load the serving certificate")?;
-    let config = pki::server_config(certificate.clone(), &ClientCertificatePolicy::None)?;
+) -> anyhow::Result<watch::Receiver<Arc<rustls::ServerConfig>>> {
+    let config = pki::server_config(serving.certificate.clone(), &ClientCertificatePolicy::None)?;
     // The resolver follows the files by itself; the channel is for settings that replace the whole configuration.
     let (sender, receiver) = watch::channel(Arc::new(config));
-    let followed = certificate.clone();
-    tasks.spawn(async move {
-        let mut look = tokio::time::interval(CERTIFICATE_LOOK_EVERY);
-        loop {
-            tokio::select! {
-                // The listener has stopped.
-                () = sender.closed() => return,
-                _ = look.tick() => {}
-            }
-            if let Err(error) = followed.reload_if_changed() {
-                tracing::warn!(%error, "the serving certificate was not reloaded");
-            }
-        }
-    });
-    Ok((certificate, receiver))
+    let followed = serving.clone();
+    tasks.spawn(async move { followed.follow(sender).await });
+    Ok(receiver)
 }

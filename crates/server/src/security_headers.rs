@@ -9,11 +9,11 @@ use pki::ServingCertificate;
 const STRICT_TRANSPORT: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// Knows when browsers may be told to reach this host by HTTPS only: with a certificate of our own authority that would
-/// take away the way past the browser's warning.
+/// Knows when browsers may be told to reach this host by HTTPS only: with a certificate of a private authority, such
+/// as our own, that would take away the way past the browser's warning.
 pub struct SecurityHeaders {
     certificate: Arc<ServingCertificate>,
-    authority_pem: String,
+    authority_pem: Option<String>,
 }
 
 /// Those of one response.
@@ -22,16 +22,18 @@ pub struct Selected {
 }
 
 impl SecurityHeaders {
-    /// `authority_pem`: the server's own authority, under whose certificates HSTS would lock people out.
-    pub fn new(certificate: Arc<ServingCertificate>, authority_pem: &str) -> Self {
-        Self { certificate, authority_pem: authority_pem.to_owned() }
+    /// `authority_pem`: a private authority, under whose certificates HSTS would lock people out; none for a public one.
+    pub fn new(certificate: Arc<ServingCertificate>, authority_pem: Option<String>) -> Self {
+        Self { certificate, authority_pem }
     }
 
     /// Forwarded headers of those who are not trusted must be removed before.
     pub fn of<B>(&self, request: &Request<B>) -> Selected {
         let proto = request.headers().get("x-forwarded-proto");
         let behind_tls = proto.is_some_and(|proto| proto.as_bytes() == b"https");
-        Selected { is_strict: behind_tls || !self.certificate.is_issued_by(&self.authority_pem) }
+        let private = self.authority_pem.as_ref();
+        let is_public = private.is_none_or(|pem| !self.certificate.is_issued_by(pem));
+        Selected { is_strict: behind_tls || is_public }
     }
 }
 

@@ -11,6 +11,7 @@ use apiserver::audit::policy::Policy;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use crate::certificate::TlsSettings;
 use crate::peer::TrustedProxies;
 use crate::store::{EMBEDDED, StorageAddress};
 
@@ -55,6 +56,17 @@ pub struct ServerArgs {
     /// URL under which agents and people reach the server [default: from the listen address]
     #[arg(long, env = "DROVER_SERVER_URL", value_name = "URL")]
     pub server_url: Option<String>,
+    /// Certificate that the server presents, PEM, with those of its intermediate authorities behind it; renewed
+    /// files are taken without a restart [default: one of the server's own authority]
+    #[arg(long, env = "DROVER_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of that certificate, PEM
+    #[arg(long, env = "DROVER_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Authority by which agents and commands verify the server's URL, PEM, or `system` for one that every system
+    /// trusts [default: the root at the end of --tls-cert; `system` when there is none in it]
+    #[arg(long, env = "DROVER_TLS_CA", value_name = "FILE")]
+    pub tls_ca: Option<String>,
     /// Password of the user `admin` when it is made [default: a random one, printed once]
     #[arg(long, env = "DROVER_BOOTSTRAP_PASSWORD", value_name = "PW", hide_env_values = true)]
     pub bootstrap_password: Option<String>,
@@ -108,6 +120,8 @@ pub struct ServerSettings {
     pub encryption_key_file: Option<PathBuf>,
     /// Empty: derived from the address in use.
     pub server_url: String,
+    #[serde(flatten)]
+    pub tls: TlsSettings,
     #[serde(serialize_with = "redacted")]
     pub bootstrap_password: Option<String>,
     pub agent_image: String,
@@ -246,9 +260,17 @@ impl ServerArgs {
         }
     }
 
+    fn tls(&self, file: &Self) -> TlsSettings {
+        TlsSettings {
+            tls_cert: self.tls_cert.as_ref().or(file.tls_cert.as_ref()).cloned(),
+            tls_key: self.tls_key.as_ref().or(file.tls_key.as_ref()).cloned(),
+            tls_ca: self.tls_ca.as_ref().or(file.tls_ca.as_ref()).cloned(),
+        }
+    }
+
     fn merged(self, file: Self) -> Result<ServerSettings, SettingsError> {
         let mut problems = Vec::new();
-        let audit = self.audit(&file);
+        let (audit, tls) = (self.audit(&file), self.tls(&file));
         let listen = self.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned());
         let listen = match parse_listen(&listen) {
             Ok(listen) => listen,
@@ -278,6 +300,7 @@ impl ServerArgs {
                 "server-url: \"{server_url}\" must be https://HOST[:PORT] without a path"
             ));
         }
+        problems.extend(tls.problem());
         let given = self.bootstrap_password.or(file.bootstrap_password);
         let given_file = self.bootstrap_password_file.or(file.bootstrap_password_file);
         let password = read_password(given, given_file.as_deref());
@@ -311,6 +334,7 @@ impl ServerArgs {
             storage,
             encryption_key_file: self.encryption_key_file.or(file.encryption_key_file),
             server_url,
+            tls,
             bootstrap_password: password.unwrap_or_default(),
             agent_image,
             trusted_proxies,

@@ -95,11 +95,15 @@ fn wants_page(headers: &HeaderMap) -> bool {
 fn page(request: &HeaderMap) -> Response<Body> {
     let Some(index) = Files::get(INDEX) else { return root_page::answer() };
     let mut response = served(INDEX, index, request);
-    let headers = response.headers_mut();
+    confine(response.headers_mut());
+    response
+}
+
+/// The headers that keep a page of ours from loading what is not ours, and others from using it.
+pub fn confine(headers: &mut HeaderMap) {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
-    response
 }
 
 /// The file, or its compressed twin, with what browsers need to know of it.

@@ -1,13 +1,20 @@
 /** The signed-in user: name, theme, password, signing out. */
 
-import { IconDeviceDesktop, IconKey, IconLogout, IconMoon, IconSun } from "@tabler/icons-react";
+import {
+  IconBook,
+  IconDeviceDesktop,
+  IconKey,
+  IconLogout,
+  IconMoon,
+  IconSun,
+} from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { sentence } from "../api/errors.ts";
 import { logout, sessionQuery } from "../api/queries.ts";
 import { monogram } from "../lib/names.ts";
-import { paths } from "../paths.ts";
-import { Menu, MenuChoice, MenuGroup, MenuItem } from "../ui/Menu.tsx";
+import { GUIDE, paths } from "../paths.ts";
+import { Menu, MenuChoice, MenuGroup, MenuItem, MenuLink } from "../ui/Menu.tsx";
 import { tell } from "../ui/Toasts.tsx";
 import styles from "./PersonMenu.module.css";
 import { chooseTheme, type Theme, useTheme } from "./theme.ts";
@@ -56,6 +63,9 @@ export function PersonMenu() {
         ))}
       </MenuGroup>
       <div className={styles.last}>
+        <MenuLink icon={<IconBook size={16} stroke={1.5} />} href={GUIDE}>
+          Guide
+        </MenuLink>
         <MenuItem
           icon={<IconKey size={16} stroke={1.5} />}
           onSelect={() => void navigate(paths.password())}

@@ -67,6 +67,23 @@ export function MenuItem({ icon, danger, deniedBecause, onSelect, children }: Me
   );
 }
 
+interface MenuLinkProps {
+  icon?: React.ReactNode;
+  /** An address that is no page of the interface. */
+  href: string;
+  children: React.ReactNode;
+}
+
+/** An entry that leads out of the interface: a link, which can be opened in a tab of its own. */
+export function MenuLink({ icon, href, children }: MenuLinkProps) {
+  return (
+    <Behaviour.Item component="a" className={styles.item} href={href}>
+      <span className={styles.icon}>{icon}</span>
+      <span className="grow">{children}</span>
+    </Behaviour.Item>
+  );
+}
+
 /** Not by Mantine's own property: arrow keys then pass it by, and its reason is not read. */
 function markDisabled(item: HTMLElement | null): void {
   item?.setAttribute("aria-disabled", "true");

@@ -10,12 +10,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::layer::{Layer, PROGRAM};
+use super::Program;
+use super::layer::Layer;
 use super::timeless::TimelessTar;
 
 /// Nobody in particular, as images without users agreed on. A number, so that `runAsNonRoot` can be
 /// checked without a user list.
-const USER: &str = "65532:65532";
+pub const USER_ID: u64 = 65_532;
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
@@ -69,9 +70,9 @@ fn digest(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-pub fn archive(description: &Description, layer: &Layer) -> Result<Archive> {
-    let labels = labels(description);
-    let config = Blob::json(&config(description, layer, &labels));
+pub fn archive(program: &Program, description: &Description, layer: &Layer) -> Result<Archive> {
+    let labels = labels(program, description);
+    let config = Blob::json(&config(program, description, layer, &labels));
     let compressed = Blob::new(layer.compressed.clone());
     let manifest = Blob::json(&json!({
         "schemaVersion": 2,
@@ -103,28 +104,37 @@ pub fn archive(description: &Description, layer: &Layer) -> Result<Archive> {
     Ok(Archive { bytes: tar.finish()?, digest: manifest.digest })
 }
 
-fn config(description: &Description, layer: &Layer, labels: &Value) -> Value {
+fn config(program: &Program, description: &Description, layer: &Layer, labels: &Value) -> Value {
     let created = description.time.to_string();
+    let mut run = json!({
+        "User": format!("{USER_ID}:{USER_ID}"),
+        "Entrypoint": [format!("/{}", program.binary)],
+        "WorkingDir": "/",
+        "Labels": labels,
+    });
+    if !program.arguments.is_empty() {
+        run["Cmd"] = json!(program.arguments);
+    }
+    if let Some(port) = program.port {
+        run["ExposedPorts"] = json!({format!("{port}/tcp"): {}});
+    }
+    if let Some(data) = program.data {
+        run["Volumes"] = json!({format!("/{data}"): {}});
+    }
     json!({
         "created": created,
         "architecture": description.architecture,
         "os": "linux",
-        "config": {
-            "User": USER,
-            "Entrypoint": [format!("/{PROGRAM}")],
-            "WorkingDir": "/",
-            "Labels": labels,
-        },
+        "config": run,
         "rootfs": {"type": "layers", "diff_ids": [digest(&layer.tar)]},
         "history": [{"created": created, "created_by": "cargo xtask image"}],
     })
 }
 
-fn labels(description: &Description) -> Value {
+fn labels(program: &Program, description: &Description) -> Value {
     let mut labels = json!({
-        "org.opencontainers.image.title": PROGRAM,
-        "org.opencontainers.image.description":
-            "Connects a Kubernetes cluster to a Drover server.",
+        "org.opencontainers.image.title": program.binary,
+        "org.opencontainers.image.description": program.description,
         "org.opencontainers.image.version": env!("CARGO_PKG_VERSION"),
         "org.opencontainers.image.licenses": "Apache-2.0",
         "org.opencontainers.image.created": description.time.to_string(),

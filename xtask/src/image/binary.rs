@@ -1,4 +1,4 @@
-//! The agent as one file that needs no other: linked with its C library, and alike wherever it is
+//! A program as one file that needs no other: linked with its C library, and alike wherever it is
 //! built.
 
 use std::ffi::OsString;
@@ -13,6 +13,7 @@ use object::elf;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use serde::Deserialize;
 
+use super::Program;
 use crate::{process, workspace};
 
 /// Between the parts of `CARGO_ENCODED_RUSTFLAGS`, which may hold blanks.
@@ -56,11 +57,12 @@ struct Message {
     executable: Option<PathBuf>,
 }
 
-/// Builds the agent for `target` and reads it. `folder` takes what cargo makes, in place of the
+/// Builds the program for `target` and reads it. `folder` takes what cargo makes, in place of the
 /// workspace's target folder.
-pub fn build(target: &str, folder: Option<&Path>) -> Result<Vec<u8>> {
+pub fn build(program: &Program, target: &str, folder: Option<&Path>) -> Result<Vec<u8>> {
     let mut cargo = workspace::cargo();
-    cargo.args(["build", "--package", "agent", "--bin", "drover-agent", "--profile", "dist"]);
+    cargo.args(["build", "--package", program.package, "--bin", program.binary]);
+    cargo.args(["--profile", "dist"]);
     cargo.args(["--target", target, "--message-format", "json-render-diagnostics"]);
     if let Some(folder) = folder {
         cargo.arg("--target-dir").arg(folder);

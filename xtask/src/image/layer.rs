@@ -8,11 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::{Compression, GzBuilder};
 use jiff::Timestamp;
 
+use super::Program;
+use super::archive::USER_ID;
 use super::timeless::TimelessTar;
 
-/// The program, where the image's entry point says.
-pub const PROGRAM: &str = "drover-agent";
-/// Where the agent looks for the system's authorities, which it needs only for a server with a
+/// Where the programs look for the system's authorities, which agents need only for a server with a
 /// certificate that everybody trusts: for Drover's own, the manifest names a checksum.
 const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
 /// Which names count: those in `/etc/hosts`, then those of the name servers. Without this file the
@@ -29,9 +29,16 @@ pub struct Layer {
     pub compressed: Vec<u8>,
 }
 
-pub fn layer(binary: &[u8], time: Timestamp) -> Result<Layer> {
+pub fn layer(program: &Program, binary: &[u8], time: Timestamp) -> Result<Layer> {
     let mut tar = TimelessTar::new(time);
-    tar.file(PROGRAM, 0o555, binary)?;
+    tar.file(program.binary, 0o555, binary)?;
+    if let Some(data) = program.data {
+        let parents = data.match_indices('/').map(|(end, _)| &data[..end]);
+        for parent in parents {
+            tar.folder(&format!("{parent}/"))?;
+        }
+        tar.private_folder(&format!("{data}/"), USER_ID)?;
+    }
     for folder in FOLDERS {
         tar.folder(folder)?;
     }

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::archive::{self, Archive, Description};
-use super::{binary, layer, name, time};
+use super::archive::{Archive, Description};
+use super::{AGENT, SERVER, binary, layer, name, pack, time};
 
 const BINARY: &[u8] = b"no program, but bytes";
 
@@ -24,7 +24,7 @@ fn description() -> Description {
 
 fn made() -> Archive {
     let description = description();
-    archive::archive(&description, &layer::layer(BINARY, description.time).unwrap()).unwrap()
+    pack(&AGENT, &description, BINARY).unwrap()
 }
 
 struct Entry {
@@ -131,7 +131,7 @@ fn the_index_for_docker_names_the_same_files() {
 
 #[test]
 fn the_file_system_holds_the_agent_and_authorities_and_nothing_that_can_be_changed() {
-    let layer = layer::layer(BINARY, Timestamp::from_second(7).unwrap()).unwrap();
+    let layer = layer::layer(&AGENT, BINARY, Timestamp::from_second(7).unwrap()).unwrap();
     let files = entries(&layer.tar);
     let certificates = "etc/ssl/certs/ca-certificates.crt";
     let names: Vec<&str> = files.keys().map(String::as_str).collect();
@@ -153,11 +153,30 @@ fn the_file_system_holds_the_agent_and_authorities_and_nothing_that_can_be_chang
 }
 
 #[test]
+fn the_server_s_image_has_a_folder_that_its_user_alone_can_write() {
+    let archive = pack(&SERVER, &description(), BINARY).unwrap();
+    let image = Image { files: entries(&archive.bytes) };
+    let entry = &image.json("index.json")["manifests"][0];
+    let manifest: Value = serde_json::from_slice(image.blob(entry)).unwrap();
+    let config: Value = serde_json::from_slice(image.blob(&manifest["config"])).unwrap();
+    let run = &config["config"];
+    assert_eq!((&run["Entrypoint"], &run["Cmd"]), (&json!(["/drover"]), &json!(["server"])));
+    assert_eq!(run["ExposedPorts"], json!({"8443/tcp": {}}));
+    assert_eq!(run["Volumes"], json!({"/var/lib/drover": {}}));
+    let mut layer = Vec::new();
+    GzDecoder::new(image.blob(&manifest["layers"][0])).read_to_end(&mut layer).unwrap();
+    let files = entries(&layer);
+    let data = &files["var/lib/drover/"];
+    assert_eq!((data.mode, data.owner), (0o700, (65_532, 65_532)));
+    assert_eq!((files["var/"].owner, files["drover"].owner), ((0, 0), (0, 0)));
+}
+
+#[test]
 fn names_that_cannot_be_given_are_refused() {
-    assert_eq!(name(None).unwrap().tag(), Some(env!("CARGO_PKG_VERSION")));
+    assert_eq!(name(&AGENT, None).unwrap().tag(), Some(env!("CARGO_PKG_VERSION")));
     let digest = "sha256:0123456789abcdef0123456789abcdef";
     for wrong in ["agent", "Agent:1", &format!("agent:1@{digest}")] {
-        let refused = name(Some(wrong)).unwrap_err();
+        let refused = name(&AGENT, Some(wrong)).unwrap_err();
         assert!(format!("{refused:#}").contains(wrong), "{refused:#}");
     }
 }

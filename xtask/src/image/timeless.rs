@@ -1,4 +1,4 @@
-//! A tar file that says nothing of the machine or the moment that made it: all is root's, all has
+//! A tar file that says nothing of the machine or the moment that made it: all but private folders is root's, all has
 //! one time, and entries stand in the order in which they were added.
 
 use anyhow::{Context, Result};
@@ -16,19 +16,31 @@ impl TimelessTar {
     }
 
     pub fn folder(&mut self, path: &str) -> Result<()> {
-        self.add(path, EntryType::Directory, 0o755, &[])
+        self.add(path, EntryType::Directory, 0o755, 0, &[])
+    }
+
+    /// For one user alone, who may write it.
+    pub fn private_folder(&mut self, path: &str, user: u64) -> Result<()> {
+        self.add(path, EntryType::Directory, 0o700, user, &[])
     }
 
     pub fn file(&mut self, path: &str, mode: u32, bytes: &[u8]) -> Result<()> {
-        self.add(path, EntryType::Regular, mode, bytes)
+        self.add(path, EntryType::Regular, mode, 0, bytes)
     }
 
-    fn add(&mut self, path: &str, kind: EntryType, mode: u32, bytes: &[u8]) -> Result<()> {
+    fn add(
+        &mut self,
+        path: &str,
+        kind: EntryType,
+        mode: u32,
+        owner: u64,
+        bytes: &[u8],
+    ) -> Result<()> {
         let mut header = Header::new_ustar();
         header.set_entry_type(kind);
         header.set_mode(mode);
-        header.set_uid(0);
-        header.set_gid(0);
+        header.set_uid(owner);
+        header.set_gid(owner);
         header.set_size(bytes.len().try_into()?);
         header.set_mtime(self.time.as_second().try_into()?);
         let added = self.builder.append_data(&mut header, path, bytes);

@@ -4,6 +4,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { ApiError, sentence } from "../../api/errors.ts";
 import { login, sessionQuery } from "../../api/queries.ts";
+import { GUIDE } from "../../paths.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Logo } from "../../ui/Logo.tsx";
@@ -115,6 +116,9 @@ export function LoginPage({ to, loginEnd, version, onDone }: LoginPageProps) {
         </form>
         <p className={styles.version}>
           Drover {version}
+          <a className="link" href={GUIDE}>
+            Guide
+          </a>
           <a className="link" href="/licences.txt">
             Licences
           </a>

@@ -1,0 +1,103 @@
+//! `cargo xtask dist`: what a release carries, as files in one folder: the program, static; the images of server and
+//! agent; a list of what is in them ([`bill`]); checksums of all that.
+//!
+//! Nothing is signed and nothing leaves the machine.
+
+mod bill;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use sha2::{Digest, Sha256};
+
+use crate::image::{self, AGENT, SERVER, binary};
+use crate::{process, ui, workspace};
+
+/// Below the root. Cargo keeps files of the profile `dist` beside it.
+const FOLDER: &str = concat!("target/dist/drover-", env!("CARGO_PKG_VERSION"));
+/// In the form that `sha256sum --check` reads.
+const SUMS: &str = "SHA256SUMS";
+const BILL: &str = "drover.cdx.json";
+const PROGRAM_MODE: u32 = 0o755;
+
+/// What to make.
+#[derive(Args)]
+pub struct Arguments {
+    /// Platforms, as rustc names them; each needs its target and a C compiler [default: this machine's]
+    #[arg(long = "target", value_name = "TRIPLE")]
+    targets: Vec<String>,
+    /// Folder to write [default: target/dist/drover-VERSION]
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let start = Instant::now();
+    let output = arguments.output.clone().unwrap_or_else(|| workspace::root().join(FOLDER));
+    let targets = match arguments.targets.as_slice() {
+        [] => vec![binary::host_target()?],
+        given => given.to_vec(),
+    };
+    empty(&output)?;
+    // First: the program takes it in.
+    ui::build()?;
+    for target in &targets {
+        platform(target, &output)?;
+    }
+    let text = bill::bill(&bill::Input::read(&targets)?)?;
+    image::write(&output.join(BILL), text.as_bytes())?;
+    image::write(&output.join(SUMS), sums(&output)?.as_bytes())?;
+    eprintln!("{} in {}", output.display(), process::length(start.elapsed()));
+    print!("{}", fs::read_to_string(output.join(SUMS))?);
+    Ok(())
+}
+
+/// The program and the images of one platform.
+fn platform(target: &str, output: &Path) -> Result<()> {
+    let platform = format!("linux-{}", binary::architecture(target)?);
+    for program in [SERVER, AGENT] {
+        eprintln!("building {} for {target} (the first time takes long)", program.binary);
+        let bytes = binary::build(&program, target, None)?;
+        let file = output.join(format!("{}-{platform}", program.binary));
+        image::write(&file, &bytes)?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(PROGRAM_MODE))?;
+        let archive = output.join(format!("{}-image-{platform}.tar", program.binary));
+        image::write_image(&program, target, &bytes, &archive)?;
+    }
+    Ok(())
+}
+
+/// Files of an earlier version must not get among those of this one.
+fn empty(output: &Path) -> Result<()> {
+    if output.exists() {
+        let is_ours = output.join(SUMS).exists() || fs::read_dir(output)?.next().is_none();
+        ensure!(is_ours, "'{}' has other files; remove it first", output.display());
+        fs::remove_dir_all(output)
+            .with_context(|| format!("cannot remove '{}'", output.display()))?;
+    }
+    fs::create_dir_all(output).with_context(|| format!("cannot make '{}'", output.display()))
+}
+
+/// A line for each file of the folder, by name.
+fn sums(folder: &Path) -> Result<String> {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    files.sort();
+    let mut text = String::new();
+    for file in files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if name == SUMS {
+            continue;
+        }
+        let bytes = fs::read(&file).with_context(|| format!("cannot read '{}'", file.display()))?;
+        let hex: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        text.push_str(&format!("{hex}  {name}\n"));
+    }
+    Ok(text)
+}
