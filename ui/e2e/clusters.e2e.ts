@@ -82,7 +82,7 @@ test("what the cluster does shows in every open browser", async () => {
   const { page } = visitor;
   await visitor.signIn();
   await page.goto("/c/north/nodes");
-  await page.getByRole("cell", { name: "node-1" }).waitFor();
+  await page.getByRole("cell", { name: "node-1", exact: true }).waitFor();
   await world.run("kubectl cordon node-2");
   await page.getByText("Cordoned", { exact: true }).waitFor();
   await page.getByText("Takes no new pods: somebody cordoned it.").waitFor();

@@ -1,7 +1,7 @@
 /** What a user has no right to is said before it is tried, with who can grant the right. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { World } from "./world.ts";
+import { type Visitor, World } from "./world.ts";
 
 const world = new World(["--clusters", "1", "--nodes", "2"]);
 const PASSWORD = "password-of-a-user";
@@ -67,6 +67,55 @@ test("a member finds Remove locked, with the owner who can grant the right", asy
   await visitor.expectAccessible("a menu with a denied entry");
   await item.click({ force: true });
   expect(await page.getByRole("dialog").count()).toBe(0);
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
+/** Opens the menu of a node. */
+async function nodeMenu(visitor: Visitor, node: string): Promise<void> {
+  await visitor.page.getByRole("button", { name: `More actions for ${node}` }).click();
+}
+
+test("a member finds what changes a node locked, with the owner who can grant the right", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn("", "mia", PASSWORD);
+  await page.goto("/c/orchard/nodes");
+  await nodeMenu(visitor, "node-1");
+  for (const name of [/^Cordon/, /^Delete…/]) {
+    const item = page.getByRole("menuitem", { name });
+    await item.getByText(/^You may not change nodes of orchard: .*Olive.*$/).waitFor();
+    expect(await item.getAttribute("aria-disabled")).toBe("true");
+    await item.click({ force: true });
+  }
+  await visitor.expectAccessible("a node's menu with denied entries");
+  expect(await page.getByRole("dialog").count()).toBe(0);
+  await page.keyboard.press("Escape");
+  expect(await page.getByText("Cordoned", { exact: true }).count()).toBe(0);
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
+test("an owner cordons, uncordons and deletes nodes", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn("", "olive", PASSWORD);
+  await page.goto("/c/orchard/nodes");
+  await nodeMenu(visitor, "node-1");
+  await page.getByRole("menuitem", { name: "Cordon", exact: true }).click();
+  await page.getByText("Cordoned", { exact: true }).waitFor();
+  await nodeMenu(visitor, "node-1");
+  await page.getByRole("menuitem", { name: "Uncordon", exact: true }).click();
+  await page.getByText("Cordoned", { exact: true }).waitFor({ state: "detached" });
+  await nodeMenu(visitor, "node-2");
+  await page.getByRole("menuitem", { name: "Delete…", exact: true }).click();
+  const dialog = page.getByRole("dialog", { name: "Delete node-2?" });
+  await visitor.expectAccessible("the dialog that deletes a node");
+  await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+  await dialog.waitFor({ state: "detached" });
+  await page
+    .getByRole("button", { name: "More actions for node-2" })
+    .waitFor({ state: "detached" });
   visitor.expectQuiet();
   await visitor.leave();
 });

@@ -99,7 +99,7 @@ test("signing in, importing, looking and removing need no mouse", async () => {
   await page.getByRole("heading", { name: "key-board", level: 1 }).waitFor();
   await keys.press("g");
   await keys.press("n");
-  await page.getByRole("cell", { name: "node-1" }).waitFor();
+  await page.getByRole("cell", { name: "node-1", exact: true }).waitFor();
   await keys.press("?");
   await page.getByRole("dialog", { name: "Keyboard map" }).waitFor();
   await keys.press("Escape");

@@ -164,7 +164,7 @@ describe.each(LOOKS)("in $theme, $width wide", (look) => {
     await page.keyboard.press("Escape");
 
     await page.goto("/c/prod-eu-1/nodes");
-    await page.getByRole("cell", { name: "node-1" }).waitFor();
+    await page.getByRole("cell", { name: "node-1", exact: true }).waitFor();
     await picture(visitor, "nodes", look);
 
     await page.goto("/c/lab-berlin");

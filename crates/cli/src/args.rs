@@ -3,6 +3,7 @@
 mod access;
 mod cluster;
 mod login;
+mod node;
 mod project;
 mod resource;
 
@@ -19,6 +20,7 @@ pub use cluster::{
     KubectlArgs, RemoveArgs,
 };
 pub use login::{ContextCommand, LoginArgs, VersionArgs};
+pub use node::{NodeChangeArgs, NodeCommand, NodesArgs};
 pub use project::{Member, NamespaceCommand, ProjectArg, ProjectCommand};
 pub use resource::{ApplyArgs, AuditArgs, InspectArgs, PsArgs, WaitCommandArgs};
 
@@ -58,6 +60,9 @@ pub enum CliArgs {
     /// Work with namespaces of a cluster
     #[command(subcommand, visible_alias = "ns")]
     Namespace(NamespaceCommand),
+    /// Work with nodes of a cluster
+    #[command(subcommand)]
+    Node(NodeCommand),
     /// Work with users
     #[command(subcommand)]
     User(UserCommand),

@@ -12,6 +12,7 @@ pub(crate) mod kubectl;
 mod listing;
 mod login;
 pub(crate) mod namespace;
+pub(crate) mod node;
 mod password;
 pub(crate) mod place;
 pub(crate) mod project;
@@ -50,6 +51,7 @@ pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {
         CliArgs::Ps(args) => ps::run(args).await?,
         CliArgs::Project(command) => project::run(command).await?,
         CliArgs::Namespace(command) => namespace::run(command).await?,
+        CliArgs::Node(command) => node::run(command).await?,
         CliArgs::User(command) => user::run(command).await?,
         CliArgs::Role(command) => role::run(command).await?,
         CliArgs::Token(command) => token::run(command).await?,

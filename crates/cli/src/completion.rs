@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::api::{self, Api, Named, text};
 use crate::args::{Format, Shell};
-use crate::commands::{kubectl, namespace, place};
+use crate::commands::{kubectl, namespace, node, place};
 use crate::config;
 use crate::error::{CliError, Failure};
 use crate::output;
@@ -88,6 +88,14 @@ pub fn namespaces() -> ArgValueCompleter {
         let cluster = place::cluster(&api, line.flag("--cluster")).await?;
         let found = api.list_kube(&namespace::path(&cluster), "listing namespaces").await?;
         Ok(pairs(&found, |one| (text(&one["metadata"], "name"), text(&one["status"], "phase"))))
+    })
+}
+
+pub fn nodes() -> ArgValueCompleter {
+    offer(async |api, line| {
+        let cluster = place::cluster(&api, line.flag("--cluster")).await?;
+        let found = api.list_kube(&node::path(&cluster), "listing nodes").await?;
+        Ok(pairs(&found, |one| (text(&one["metadata"], "name"), "")))
     })
 }
 

@@ -191,6 +191,66 @@ fn projects_hold_namespaces_and_people() {
 }
 
 #[test]
+fn a_node_is_labelled_tainted_cordoned_and_removed() {
+    fn at<'a>(words: &[&'a str]) -> Vec<&'a str> {
+        [&["node"][..], words, &["--cluster", "machines"]].concat()
+    }
+
+    let world = world();
+    let cli = &world.admin;
+    let sim = Sim::start(&["--nodes", "2"]).unwrap();
+    let file = sim.kubeconfig();
+    let file = file.to_str().unwrap();
+    cli.succeed(&["cluster", "import", "machines", "--kubeconfig", file]).unwrap();
+    let kubectl = sim.kubectl().unwrap();
+    let stored = || kubectl.json(&["get", "node", "node-2"]).unwrap();
+    let works = |words: &[&str]| cli.succeed(&at(words)).unwrap();
+    let refused = |words: &[&str], code| fails(&cli.run(&at(words)).unwrap(), code);
+
+    works(&["label", "node-2", "tier=a", "old=1"]);
+    refused(&["label", "node-2", "tier=b"], CONFLICT);
+    works(&["label", "node-2", "tier=b", "old-", "--overwrite"]);
+    works(&["annotate", "node-2", "note=two words"]);
+    assert_eq!(stored()["metadata"]["labels"]["tier"], "b");
+    assert!(stored()["metadata"]["labels"]["old"].is_null());
+    assert_eq!(stored()["metadata"]["annotations"]["note"], "two words");
+    refused(&["label", "node-2", "tier"], USAGE);
+    refused(&["label", "node-9", "tier=a"], NOT_FOUND);
+
+    works(&["taint", "node-2", "gpu=yes:NoSchedule", "spot:NoExecute"]);
+    refused(&["taint", "node-2", "gpu=no:NoSchedule"], CONFLICT);
+    works(&["taint", "node-2", "spot-"]);
+    let taints = json!([{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]);
+    assert_eq!(stored()["spec"]["taints"], taints);
+
+    works(&["cordon", "node-1", "node-2"]);
+    assert_eq!(stored()["spec"]["unschedulable"], true);
+    assert!(works(&["ls"]).contains("cordoned"));
+    works(&["uncordon", "node-2"]);
+    assert_ne!(stored()["spec"]["unschedulable"], true);
+
+    // Who may only look is told so, and nothing happens.
+    let create = ["user", "create", "yan", "--password-stdin"];
+    with_input(cli, &create, "password-of-yan\n").succeeded().unwrap();
+    let to = ["--user", "yan", "--cluster", "machines"];
+    cli.succeed(&[&["role", "grant", "cluster-member"][..], &to].concat()).unwrap();
+    let yan = Cli::of(&world.server, "yan", "password-of-yan").unwrap();
+    eventually("their role", || yan.succeed(&at(&["ls"])));
+    for words in [
+        &["cordon", "node-2"][..],
+        &["label", "node-2", "tier=c", "--overwrite"],
+        &["taint", "node-2", "gpu-"],
+        &["rm", "node-2", "--yes"],
+    ] {
+        fails(&yan.run(&at(words)).unwrap(), FORBIDDEN);
+    }
+    assert_eq!(stored()["metadata"]["labels"]["tier"], "b");
+
+    works(&["rm", "node-2", "--yes"]);
+    kubectl.refuse(&["get", "node", "node-2"]).unwrap();
+}
+
+#[test]
 fn a_file_is_applied_once_and_then_changes_only_what_differs() {
     let world = world();
     let cli = &world.admin;

@@ -180,6 +180,17 @@ export async function removeCluster(cluster: Cluster, marks: RemovalMarks): Prom
 const FORCE_REMOVE = "drover.io/force-remove";
 const DETACH = "drover.io/detach";
 
+/** Keeps new pods from a node, or lets them come again. */
+export function cordonNode(node: Node, cordoned: boolean): Promise<unknown> {
+  const action = cordoned ? "cordon" : "uncordon";
+  return request("POST", `/v3/nodes/${encodeURIComponent(node.id)}?action=${action}`, {});
+}
+
+/** Deletes a node from its cluster. */
+export function deleteNode(node: Node): Promise<unknown> {
+  return request("DELETE", `/v3/nodes/${encodeURIComponent(node.id)}`);
+}
+
 export async function kubeconfig(id: string): Promise<string> {
   const path = `/v3/clusters/${encodeURIComponent(id)}?action=generateKubeconfig`;
   return (await request<{ config: string }>("POST", path, {})).config;

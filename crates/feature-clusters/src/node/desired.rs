@@ -17,7 +17,7 @@ const PROVISIONED: OwnedCondition = OwnedCondition::of("Node", "Provisioned");
 const READY: OwnedCondition = OwnedCondition::of("Node", "Ready");
 
 /// Annotations above this size stay downstream; some tools keep whole documents there.
-const ANNOTATION_MAX_BYTES: usize = 4096;
+pub const ANNOTATION_MAX_BYTES: usize = 4096;
 /// Hex digits of the hash in a name.
 const NAME_DIGITS: usize = 10;
 

@@ -1,23 +1,29 @@
 //! Node in the REST view: what the downstream node says, in the fields that clients know.
 
-use api_management::Node;
+use std::sync::Arc;
+
 use feature_kit::table;
-use feature_kit::view::in_clusters;
 use rest_view::{Descriptor, Field, FieldType, Methods, Presentation, Resource};
 use serde_json::{Map, Value, json};
 
+use super::actions::{actions, is_cordoned};
+use super::store::{NodeStore, RIGHTS};
+
 pub fn view() -> Descriptor {
-    let text_map = |name: &str| Field::map(name, FieldType::String);
-    table::descriptor("node")
-        .store(in_clusters::<Node>())
-        // Nodes follow the downstream cluster; making machines is the node drivers' part.
-        .methods(Methods::READ)
+    let text_map = |name: &str| Field::map(name, FieldType::String).create_update();
+    let store = NodeStore::default();
+    let offered = actions(&store);
+    let view = table::descriptor("node")
+        .store(Arc::new(store))
+        // Nodes join their cluster there; making machines is the node drivers' part.
+        .methods(Methods { create: false, ..Methods::ALL })
         .root([
             text_map("labels").at("status.nodeLabels"),
             text_map("annotations").at("status.nodeAnnotations"),
         ])
         .formatter(format)
-        .personal(&[])
+        .personal(&[]);
+    offered.into_iter().fold(view, Descriptor::action)
 }
 
 fn format(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
@@ -31,9 +37,8 @@ fn format(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
         &json!({"metadata": stored["metadata"], "status": {"conditions": conditions}}),
         context.now,
     );
-    let cordoned = status["internalNodeSpec"]["unschedulable"] == true;
     let state = match summary.state.as_str() {
-        "active" if cordoned => "cordoned".to_owned(),
+        "active" if is_cordoned(stored) => "cordoned".to_owned(),
         _ => summary.state,
     };
     fields.insert("state".to_owned(), state.into());
@@ -42,6 +47,18 @@ fn format(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
     fields.insert("conditions".to_owned(), conditions.into());
     if let Some(info) = info(&status["internalNodeStatus"]) {
         fields.insert("info".to_owned(), info);
+    }
+    offer(&stored[RIGHTS], resource);
+}
+
+/// Leaves what the caller may do.
+fn offer(rights: &Value, resource: &mut Resource) {
+    if rights["update"] == false {
+        resource.links.remove("update");
+        resource.actions.clear();
+    }
+    if rights["delete"] == false {
+        resource.links.remove("remove");
     }
 }
 

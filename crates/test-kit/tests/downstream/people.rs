@@ -64,7 +64,7 @@ impl People {
         people
     }
 
-    async fn role(&self, name: &str, rules: Vec<PolicyRule>) {
+    pub async fn role(&self, name: &str, rules: Vec<PolicyRule>) {
         let mut role = RoleTemplate {
             display_name: name.to_owned(),
             context: "cluster".to_owned(),
@@ -76,7 +76,7 @@ impl People {
     }
 
     /// Gives the role, and waits until it holds on both sides.
-    async fn bind(&self, user: &str, role: &str) {
+    pub async fn bind(&self, user: &str, role: &str) {
         let api: Api<ClusterRoleTemplateBinding> = Api::namespaced(self.world.admin(), CLUSTER);
         let mut binding = ClusterRoleTemplateBinding {
             role_template_name: role.to_owned(),

@@ -81,10 +81,8 @@ pub const MANAGEMENT: Reasons = &[
             "multiClusterApp?addProjects",
             "multiClusterApp?removeProjects",
             "multiClusterApp?rollback",
-            "node?cordon",
             "node?drain",
             "node?stopDrain",
-            "node?uncordon",
             "nodeDriver?activate",
             "nodeDriver?deactivate",
             "notifier??send",
@@ -163,10 +161,7 @@ pub const MANAGEMENT: Reasons = &[
         ],
     ),
     ("the list is off, as in the reference's notes", &["templateContent"]),
-    (
-        "nodes follow their cluster: nobody makes or changes one here",
-        &["node", "node.annotations", "node.labels"],
-    ),
+    ("nodes join their cluster there: nobody makes one here", &["node"]),
     (
         "a token is not changed, and what the server says of it is not for clients to send",
         &[

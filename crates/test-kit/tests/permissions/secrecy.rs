@@ -353,8 +353,12 @@ impl Secrecy {
         for marked in &self.marked {
             let kind = &self.types[marked.kind];
             if kind.offers('u') {
-                let labels = json!({"labels": {"probe": marked.mark, "changed": "yes"}});
-                self.places.must(200, "PUT", &kind.path_of(&marked.id), &labels).await;
+                let change = match kind.id.as_str() {
+                    // Its labels are those of a machine that is not there.
+                    "node" => json!({"description": "changed"}),
+                    _ => json!({"labels": {"probe": marked.mark, "changed": "yes"}}),
+                };
+                self.places.must(200, "PUT", &kind.path_of(&marked.id), &change).await;
             }
         }
         let changes = self.frames(&mut sockets, &people, "second").await;

@@ -96,8 +96,14 @@ impl Probe<'_> {
             self.check_links(&shown).await;
         }
         // Changes nothing.
-        if self.try_to('u', &path, &json!({})).await.0 {
+        let may_update = self.try_to('u', &path, &json!({})).await.0;
+        if may_update {
             rights.insert('u');
+        }
+        if may_get && self.kind.id == "node" {
+            for link in ["update", "remove"] {
+                assert_eq!(shown["links"][link].is_string(), may_update, "{link}: {shown}");
+            }
         }
         rights
     }
@@ -109,6 +115,8 @@ impl Probe<'_> {
         for (link, verb) in [("update", 'u'), ("remove", 'd')] {
             // Nobody removes themselves, and providers stay, each shown as its own type.
             let may_lack = verb == 'd' && (is_self || kind.id == "authConfig");
+            // Of nodes, each person is shown what they may do.
+            let may_lack = may_lack || kind.id == "node";
             let fits = links.contains_key(link) == kind.offers(verb) || may_lack;
             assert!(fits, "{link} of {}: {shown}", kind.id);
         }

@@ -2,10 +2,10 @@
 
 import { IconServer2 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
-import { Fragment, memo } from "react";
+import { Fragment, memo, useState } from "react";
 import { sentence } from "../../api/errors.ts";
 import { nodesQuery } from "../../api/queries.ts";
-import type { Node } from "../../api/types.ts";
+import type { Cluster, Node } from "../../api/types.ts";
 import { count } from "../../lib/quantity.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Meter } from "../../ui/Meter.tsx";
@@ -18,8 +18,10 @@ import table from "../../ui/Table.module.css";
 import { ClusterHead, useCluster } from "./ClusterPage.tsx";
 import { isPast, reasonOf, usage } from "./model.ts";
 import { NextStepLink } from "./NextStepLink.tsx";
+import { DeleteNodeDialog, NodeMenu } from "./NodeMenu.tsx";
 import styles from "./NodesPage.module.css";
 import { inOrder, nodeReason, nodeTone, nodeWord, roles } from "./nodes.ts";
+import { useNodeDenial } from "./rights.ts";
 
 export function NodesPage() {
   const cluster = useCluster();
@@ -44,7 +46,7 @@ export function NodesPage() {
       )}
       {nodes.data && nodes.data.length > 0 && (
         <Past when={isPast(cluster)}>
-          <NodeTable nodes={inOrder(nodes.data)} />
+          <NodeTable cluster={cluster} nodes={inOrder(nodes.data)} />
         </Past>
       )}
       {nodes.data?.length === 0 && (
@@ -62,10 +64,13 @@ export function NodesPage() {
   );
 }
 
-function NodeTable({ nodes }: { nodes: Node[] }) {
+function NodeTable({ cluster, nodes }: { cluster: Cluster; nodes: Node[] }) {
   const narrow = useNarrow();
+  const denial = useNodeDenial(cluster, nodes);
+  const [leaving, setLeaving] = useState<Node>();
   return (
     <div className={table.frame}>
+      {leaving && <DeleteNodeDialog node={leaving} onClose={() => setLeaving(undefined)} />}
       <table className={`${table.table} ${styles.table}`} data-narrow={narrow || undefined}>
         <caption className="hidden">Nodes</caption>
         <thead>
@@ -99,11 +104,20 @@ function NodeTable({ nodes }: { nodes: Node[] }) {
             <th scope="col" className={`${styles.pods} ${table.right}`}>
               Pods
             </th>
+            <th scope="col" className={styles.more}>
+              <span className="hidden">Actions</span>
+            </th>
           </tr>
         </thead>
         <tbody>
           {nodes.map((node) => (
-            <NodeRow key={node.id} node={node} narrow={narrow} />
+            <NodeRow
+              key={node.id}
+              node={node}
+              narrow={narrow}
+              denial={denial}
+              onDelete={setLeaving}
+            />
           ))}
         </tbody>
       </table>
@@ -114,10 +128,12 @@ function NodeTable({ nodes }: { nodes: Node[] }) {
 interface NodeRowProps {
   node: Node;
   narrow: boolean;
+  denial: string | undefined;
+  onDelete(node: Node): void;
 }
 
 /** Most events change one node of many: the other rows stay as they are. */
-const NodeRow = memo(function NodeRow({ node, narrow }: NodeRowProps) {
+const NodeRow = memo(function NodeRow({ node, narrow, denial, onDelete }: NodeRowProps) {
   const past = usePast();
   const right = [table.right, past && table.past].filter(Boolean).join(" ");
   const reason = nodeReason(node);
@@ -144,11 +160,14 @@ const NodeRow = memo(function NodeRow({ node, narrow }: NodeRowProps) {
           </>
         )}
         <td className={right}>{pods === undefined ? "—" : count(pods)}</td>
+        <td className={table.right}>
+          <NodeMenu node={node} denial={denial} onDelete={onDelete} />
+        </td>
       </tr>
       {reason && (
         <tr className={table.reason}>
           <td />
-          <td colSpan={narrow ? 2 : 8}>{reason}</td>
+          <td colSpan={narrow ? 3 : 9}>{reason}</td>
         </tr>
       )}
     </Fragment>

@@ -2,7 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { grantorsQuery, mayQuery } from "../../api/access.ts";
-import type { Cluster } from "../../api/types.ts";
+import type { Cluster, Node } from "../../api/types.ts";
 
 /** Why the user may not import clusters; nothing when they may, or while it is not known. */
 export function useImportDenial(): string | undefined {
@@ -24,6 +24,13 @@ export function useRemovalDenial(cluster: Cluster): string | undefined {
   return denied ? removalDenial(cluster.name, grantors.data ?? []) : undefined;
 }
 
+/** Why the user may not change nodes of a cluster; nothing when they may change all that are shown. */
+export function useNodeDenial(cluster: Cluster, nodes: readonly Node[]): string | undefined {
+  const denied = nodes.some(({ links }) => !links?.update || !links.remove);
+  const grantors = useQuery({ ...grantorsQuery(cluster.id), enabled: denied });
+  return denied ? nodeDenial(cluster.name, grantors.data ?? []) : undefined;
+}
+
 export function importDenial(administrators: readonly string[]): string {
   const who = administrators.length > 0 ? either(administrators) : "an administrator";
   return `You may not import clusters: that needs the right to create clusters. Ask ${who}.`;
@@ -32,6 +39,11 @@ export function importDenial(administrators: readonly string[]): string {
 export function removalDenial(cluster: string, owners: readonly string[]): string {
   const who = either([...owners, "an administrator"]);
   return `You may not remove ${cluster}: that needs the role Cluster Owner. Ask ${who}.`;
+}
+
+export function nodeDenial(cluster: string, owners: readonly string[]): string {
+  const who = either([...owners, "an administrator"]);
+  return `You may not change nodes of ${cluster}: that needs the role Cluster Owner. Ask ${who}.`;
 }
 
 /** `Ann, Ben or an administrator`. */
