@@ -160,7 +160,7 @@ const NodeRow = memo(function NodeRow({ node, narrow, denial, onDelete }: NodeRo
           </>
         )}
         <td className={right}>{pods === undefined ? "—" : count(pods)}</td>
-        <td className={table.right}>
+        <td className={`${table.right} ${styles.menu}`}>
           <NodeMenu node={node} denial={denial} onDelete={onDelete} />
         </td>
       </tr>
