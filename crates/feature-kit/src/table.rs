@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use rest_view::store::DeleteOptions;
 use rest_view::{
     ApiError, Context, Descriptor, Field, FieldType, Key, KubeResource, KubeStore, ListScope,
-    Mapper, Methods, Place, Store, StructType,
+    Mapper, MayChange, Methods, Place, Store, StructType,
 };
 use serde_json::{Map, Value};
 
@@ -214,5 +214,12 @@ impl Store for Within {
     }
     fn sees_all<'a>(&'a self, context: &'a Context<'a>) -> BoxFuture<'a, Result<bool, ApiError>> {
         self.kube.sees_all(context)
+    }
+    fn may_change<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<MayChange>, ApiError>> {
+        self.kube.may_change(context, keys)
     }
 }

@@ -20,12 +20,15 @@ use std::sync::Arc;
 use api_management::table::{Stored, Table};
 use api_management::{has_struct, types};
 use feature_kit::{Feature, KindRules, ViewSpec, credentials, table};
-use rest_view::{Descriptor, KubeStore, StructType};
+use rest_view::{Descriptor, KubeStore, Presentation, Resource, StructType};
+use serde_json::Value;
 
 /// The reference by which objects lie in the namespace of a project; else they lie in a cluster's.
 const PROJECT_FIELD: &str = "projectId";
 /// The type of who providers of identities know; its objects come from the providers.
 const PRINCIPAL: &str = "principal";
+/// The field of what ships with the server.
+const BUILTIN: &str = "builtin";
 
 /// The feature.
 pub fn feature() -> Feature {
@@ -98,8 +101,19 @@ fn view(found: &Table) -> Option<Descriptor> {
             let store = KubeStore::new(table::resource_of(found)?).in_namespaces_of(clusters);
             descriptor.store(Arc::new(store))
         }
+        _ if found.fields.iter().any(|row| row.name == BUILTIN) => {
+            descriptor.formatter(keep_builtin).personal(&[])
+        }
         _ => descriptor,
     })
+}
+
+/// What ships with the server cannot be removed.
+fn keep_builtin(_: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
+    let kept = stored[BUILTIN] == true || stored["spec"][BUILTIN] == true;
+    if kept {
+        resource.links.remove("remove");
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::listing::{Lists, Page, Wanted};
 use crate::mapping;
 use crate::query::{Filter, ListQuery, Modifier};
 use crate::reduced;
+use crate::rights;
 use crate::route::{Inside, Route};
 use crate::store::{DeleteOptions, Key, ListScope};
 
@@ -67,7 +68,8 @@ pub(crate) async fn list(
         query.filters.retain(|filter| filter.field != "namespaceId");
     }
     let wanted = Wanted { descriptor, query: &query, scope: &scope };
-    let page = lists.page(context, wanted).await?;
+    let mut page = lists.page(context, wanted).await?;
+    rights::trim(context, descriptor, &mut page.resources).await?;
     let body = collection::collection(context, descriptor, &query, self_url, page);
     Ok(Answer::Json(StatusCode::OK, body))
 }
@@ -151,7 +153,10 @@ async fn shown(
     reveal: bool,
 ) -> Outcome {
     descriptor.store.reveal(context, std::slice::from_mut(&mut stored)).await?;
-    let resource = collection::resource(context, descriptor, &stored, reveal);
+    let mut resource = collection::resource(context, descriptor, &stored, reveal);
+    if !reveal {
+        resource = rights::trim_one(context, descriptor, resource).await?;
+    }
     Ok(Answer::Json(status, reduced::to_json(context, descriptor, resource)))
 }
 
@@ -325,7 +330,8 @@ async fn answer_of(
         ActionAnswer::Objects(mut stored) => {
             descriptor.store.reveal(context, &mut stored).await?;
             let url = context.urls.collection(descriptor);
-            let page = page_of_all(context, descriptor, &stored);
+            let mut page = page_of_all(context, descriptor, &stored);
+            rights::trim(context, descriptor, &mut page.resources).await?;
             let query = ListQuery::parse(descriptor, &[]);
             let body = collection::collection(context, descriptor, &query, &url, page);
             Answer::Json(StatusCode::OK, body)

@@ -606,3 +606,43 @@ async fn every_type_that_a_schema_names_has_a_schema() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn links_to_update_and_remove_are_shown_to_who_may() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    rest.world.create_cluster("c-one").await;
+    rest.user(&admin, "ann").await;
+    let ann = rest.token_of("ann", PASSWORD).await;
+
+    let setting = "/v3/settings/ui-pl";
+    let shown = rest.get(&ann, setting).await.body["links"].clone();
+    assert!(shown["self"].is_string() && shown.get("update").is_none(), "{shown}");
+    assert!(shown.get("remove").is_none(), "{shown}");
+    let shown = rest.get(&admin, setting).await.body["links"].clone();
+    assert!(shown["update"].is_string() && shown["remove"].is_string(), "{shown}");
+
+    // What each link says is what the write answers, of all that either sees in any list.
+    let mut refused = 0;
+    for token in [&ann, &admin] {
+        let root = rest.get(token, "/v3").await.body["links"].clone();
+        let collections = root.as_object().unwrap().values().filter_map(Value::as_str);
+        for list in collections.filter(|url| url.matches('/').count() == 4) {
+            let path = list.trim_start_matches("https://drover.example");
+            let path = path.trim_start_matches("http://drover.example");
+            let found = rest.get(token, path).await;
+            for item in found.body["data"].as_array().into_iter().flatten() {
+                let links = &item["links"];
+                let own = links["self"].as_str().unwrap();
+                let own = &own[own.find("/v3").unwrap()..];
+                let put = rest.call(token, "PUT", own, json!({})).await;
+                if put.status != 405 {
+                    let offered = links.get("update").is_some();
+                    assert_eq!(offered, put.status != 403, "{own}: {links} {}", put.body);
+                    refused += usize::from(put.status == 403);
+                }
+            }
+        }
+    }
+    assert!(refused > 10, "{refused}");
+}
