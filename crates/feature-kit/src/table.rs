@@ -117,6 +117,7 @@ pub fn field(row: &Row) -> Field {
     field.write_only = access.write_only;
     // A URL is as a rule what it says, and an index orders by it.
     field.apart = matches!(row.mark, Some(table::Mark::Credential | table::Mark::Password));
+    (field.exists, field.holds) = (row.exists, row.holds);
     field.default = row.default.clone();
     field.options = row.options.iter().map(|&option| option.to_owned()).collect();
     (field.min, field.max) = (row.min, row.max);

@@ -40,6 +40,7 @@ mod openapi;
 mod operations;
 pub mod query;
 mod reduced;
+mod references;
 pub mod registry;
 mod rights;
 pub mod route;

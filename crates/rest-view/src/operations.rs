@@ -15,6 +15,7 @@ use crate::listing::{Lists, Page, Wanted};
 use crate::mapping;
 use crate::query::{Filter, ListQuery, Modifier};
 use crate::reduced;
+use crate::references;
 use crate::rights;
 use crate::route::{Inside, Route};
 use crate::store::{DeleteOptions, Key, ListScope};
@@ -162,7 +163,7 @@ async fn shown(
 
 /// `ns:name` for namespaced types, a name without `:` for others, unless the type says otherwise.
 /// Anything else is no id.
-fn key_of(descriptor: &Descriptor, id: &str) -> Result<Key, ApiError> {
+pub(crate) fn key_of(descriptor: &Descriptor, id: &str) -> Result<Key, ApiError> {
     if let Some(ids) = &descriptor.ids {
         return ids.key(id).ok_or_else(ApiError::no_such_id);
     }
@@ -197,6 +198,7 @@ pub(crate) async fn create(
     if let Some(validator) = &descriptor.validator {
         validator.validate(context, &input, None)?;
     }
+    references::require(context, descriptor, &input, None).await?;
     let object = mapping::to_stored(descriptor, &input, &context.caller.user_id);
     let created = descriptor.store.create(context, object).await?;
     shown(context, descriptor, created, StatusCode::CREATED, true).await
@@ -220,6 +222,7 @@ pub(crate) async fn update(
         if let Some(validator) = &descriptor.validator {
             validator.validate(context, &input, Some(&stored))?;
         }
+        references::require(context, descriptor, &input, Some(&stored)).await?;
         mapping::merge(descriptor, context.registry, &mut stored, &input, replace);
         match descriptor.store.replace(context, &key, stored).await {
             Ok(updated) => return shown(context, descriptor, updated, StatusCode::OK, false).await,
@@ -240,6 +243,7 @@ pub(crate) async fn delete(context: &Context<'_>, descriptor: &Descriptor, id: &
             .and_then(|text| text.parse().ok()),
     };
     let key = key_of(descriptor, id)?;
+    references::refuse_held(context, descriptor, id).await?;
     match descriptor.store.delete(context, &key, &options).await? {
         Some(stored) => shown(context, descriptor, stored, StatusCode::OK, false).await,
         None => Ok(Answer::Empty(StatusCode::NO_CONTENT)),
