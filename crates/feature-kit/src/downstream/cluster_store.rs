@@ -29,7 +29,11 @@ impl Store for ClusterStore {
     ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
         Box::pin(answered(async move {
             let client = Location::enter(context).await?.client(context);
-            self.kube.list(&context.through(&client), scope).await
+            match self.kube.list(&context.through(&client), scope).await {
+                // The cluster is there, and has no such kind.
+                Err(error) if error.is_not_found() => Ok(Vec::new()),
+                other => other,
+            }
         }))
     }
     fn get<'a>(
