@@ -70,7 +70,7 @@ impl Rules for ClusterRoleTemplateBinding {
         let user = !self.user_name.is_empty() || !self.user_principal_name.is_empty();
         let group = !self.group_name.is_empty() || !self.group_principal_name.is_empty();
         if user == group {
-            let detail = "exactly one of a user and a group must be given";
+            let detail = "must target a user [userId]/[userPrincipalId] OR a group [groupId]/[groupPrincipalId]";
             let given = Value::from(self.user_name.as_str());
             causes.push(Cause::invalid("userName", &given, detail));
         }

@@ -90,7 +90,7 @@ impl Rules for RoleTemplate {
             causes.push(Cause::not_supported("context", &context, &known[1..]));
         }
         if self.administrative && self.context != CONTEXT_CLUSTER {
-            let detail = "may be true only with context \"cluster\"";
+            let detail = "Only cluster roles can be administrative";
             causes.push(Cause::invalid("administrative", &Value::from(true), detail));
         }
         for (index, rule) in self.rules.iter().enumerate() {

@@ -29,6 +29,9 @@
 //!   may be written unless it is in a status, may be null, and has no default.
 //! - `credential` behind the access: what is in the field is a credential by its nature; `url`: it is one when
 //!   it names a user. Both, like the type `password`, are stored apart from the object ([`crate::credentials`]).
+//! - `exists` behind a reference: its object must be there when it is written; `holds`: the object cannot be
+//!   removed while another refers to it. `kept` behind a field of a type that does something: nothing acts on
+//!   this field yet, and an object that has it says so ([`crate::kept`]).
 //! - A boolean or integer that may not be null and says no default has `false` or `0`.
 //! - A field is stored under its own name in its section, except that references `…Id` and `…Ids` are
 //!   stored as `…Name` and `…Names`. `@name` says another name, `@a.b` a whole path,
@@ -109,6 +112,12 @@ pub struct Row {
     pub max: Option<i64>,
     pub min_length: Option<u64>,
     pub max_length: Option<u64>,
+    /// The object that the reference names must be there.
+    pub exists: bool,
+    /// The object that the reference names cannot be removed before this one.
+    pub holds: bool,
+    /// Nothing acts on the field yet: it is only kept.
+    pub kept: bool,
     /// What of it is stored apart from the object.
     pub mark: Option<Mark>,
 }

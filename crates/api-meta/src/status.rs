@@ -152,6 +152,10 @@ impl Status {
         status.details = Some(Box::default());
         status
     }
+    /// As [`Self::method_not_allowed`], with the reason why this object is different from others.
+    pub fn not_allowed_because(why: &str) -> Self {
+        Self { message: why.to_owned(), ..Self::method_not_allowed() }
+    }
     pub fn not_acceptable(accepted: &[&str]) -> Self {
         let text = format!("only the following media types are accepted: {}", accepted.join(", "));
         Self::new(406, "NotAcceptable", text)

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use api_management::kept::KeptField;
 use api_management::kind::{Kind, Rules};
 use api_management::table::{Stored, Table, definition};
 use api_management::{Scope, bindings, kept, keys, types};
@@ -71,6 +72,8 @@ pub struct KindRules {
     /// Top-level fields that identities of the server may change, too.
     shared_fields: &'static [&'static str],
     default: Prepare,
+    /// Fields that an object says are only kept.
+    kept_fields: Arc<[KeptField]>,
     validate: Validate,
     admit: Option<Arc<dyn Admit>>,
 }
@@ -88,6 +91,7 @@ impl KindRules {
             written_by_server: false,
             shared_fields: &[],
             default: K::fill_defaults,
+            kept_fields: kept::fields(K::KIND).into(),
             validate: validate::<K>,
             admit: None,
         }
@@ -110,6 +114,8 @@ impl KindRules {
             written_by_server: false,
             shared_fields: &[],
             default,
+            // The whole object is, or nothing of it.
+            kept_fields: Arc::new([]),
             validate: |_, _| Vec::new(),
             admit: None,
             crd: Arc::new(move || {
@@ -147,6 +153,9 @@ impl KindRules {
         old: Option<&Value>,
     ) {
         (self.default)(object);
+        if !self.kept_fields.is_empty() {
+            kept::mark_fields(object, &self.kept_fields);
+        }
         if operation == Operation::Create {
             for finalizer in self.finalizers {
                 add_finalizer(object, finalizer);

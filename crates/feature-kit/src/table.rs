@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use rest_view::store::DeleteOptions;
 use rest_view::{
     ApiError, Context, Descriptor, Field, FieldType, Key, KubeResource, KubeStore, ListScope,
-    Mapper, Methods, Place, Store, StructType,
+    Mapper, MayChange, Methods, Place, Store, StructType,
 };
 use serde_json::{Map, Value};
 
@@ -117,6 +117,7 @@ pub fn field(row: &Row) -> Field {
     field.write_only = access.write_only;
     // A URL is as a rule what it says, and an index orders by it.
     field.apart = matches!(row.mark, Some(table::Mark::Credential | table::Mark::Password));
+    (field.exists, field.holds) = (row.exists, row.holds);
     field.default = row.default.clone();
     field.options = row.options.iter().map(|&option| option.to_owned()).collect();
     (field.min, field.max) = (row.min, row.max);
@@ -214,5 +215,12 @@ impl Store for Within {
     }
     fn sees_all<'a>(&'a self, context: &'a Context<'a>) -> BoxFuture<'a, Result<bool, ApiError>> {
         self.kube.sees_all(context)
+    }
+    fn may_change<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<MayChange>, ApiError>> {
+        self.kube.may_change(context, keys)
     }
 }

@@ -13,8 +13,8 @@ use feature_kit::{Admit, Operation, Review, Seed};
 use futures::future::BoxFuture;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use rest_view::{
-    ApiError, Context, Descriptor, Key, KubeResource, KubeStore, Presentation, Resource, Store,
-    mapping,
+    ApiError, Context, Descriptor, Key, KubeResource, KubeStore, MayChange, Presentation, Resource,
+    Store, mapping,
 };
 use serde_json::{Value, json};
 
@@ -143,5 +143,12 @@ impl Store for OfType {
         object: Value,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
         self.kube.replace(context, key, object)
+    }
+    fn may_change<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<MayChange>, ApiError>> {
+        self.kube.may_change(context, keys)
     }
 }

@@ -4,12 +4,14 @@
 //! | Where | What |
 //! | --- | --- |
 //! | [`auth_config`] | providers of identities, one type each, in one collection |
+//! | [`catalog`] | where charts come from: which URLs cannot be |
 //! | [`cloud_credential`] | keys of clouds, kept in Secrets |
 //! | [`grants`] | who gives global roles, and roles in projects |
 //! | [`preference`] | what people set for the interface: everybody their own |
 //! | [`rights`] | who may read what, and the namespaces that must be there |
 
 pub mod auth_config;
+pub mod catalog;
 pub mod cloud_credential;
 pub mod grants;
 pub mod preference;
@@ -17,15 +19,18 @@ pub mod rights;
 
 use std::sync::Arc;
 
-use api_management::table::{Stored, Table};
+use api_management::table::{Row, Stored, Table};
 use api_management::{has_struct, types};
 use feature_kit::{Feature, KindRules, ViewSpec, credentials, table};
-use rest_view::{Descriptor, KubeStore, StructType};
+use rest_view::{Descriptor, KubeStore, Presentation, Resource, StructType};
+use serde_json::Value;
 
 /// The reference by which objects lie in the namespace of a project; else they lie in a cluster's.
 const PROJECT_FIELD: &str = "projectId";
 /// The type of who providers of identities know; its objects come from the providers.
 const PRINCIPAL: &str = "principal";
+/// The field of what ships with the server.
+const BUILTIN: &str = "builtin";
 
 /// The feature.
 pub fn feature() -> Feature {
@@ -86,7 +91,10 @@ fn views() -> Vec<Descriptor> {
 }
 
 fn view(found: &Table) -> Option<Descriptor> {
-    let descriptor = table::of_table(found)?;
+    let mut descriptor = table::of_table(found)?;
+    if catalog::TYPES.contains(&found.id) {
+        descriptor = descriptor.validator(catalog::check);
+    }
     Some(match found.stored {
         Stored::Kind { kind: auth_config::KIND, .. } => auth_config::view(descriptor),
         Stored::Secret { prefix: cloud_credential::PREFIX } => cloud_credential::view(descriptor),
@@ -98,8 +106,24 @@ fn view(found: &Table) -> Option<Descriptor> {
             let store = KubeStore::new(table::resource_of(found)?).in_namespaces_of(clusters);
             descriptor.store(Arc::new(store))
         }
+        _ if found.fields.iter().any(is_builtin) => {
+            descriptor.formatter(keep_builtin).personal(&[])
+        }
         _ => descriptor,
     })
+}
+
+/// Whether the field says of objects that they ship with the server, which people cannot say.
+fn is_builtin(row: &Row) -> bool {
+    row.name == BUILTIN && !row.access.create
+}
+
+/// What ships with the server cannot be removed.
+fn keep_builtin(_: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
+    let kept = stored[BUILTIN] == true || stored["spec"][BUILTIN] == true;
+    if kept {
+        resource.links.remove("remove");
+    }
 }
 
 #[cfg(test)]

@@ -128,13 +128,14 @@ fn check(review: &Review<'_>) -> Result<(), Status> {
     }
     let from_env = review.old.is_some_and(|old| old["source"] == names::SOURCE_ENV);
     let why = if review.name == names::CACERTS {
-        "it follows the server's certificate and cannot be changed"
+        "it follows the server's certificate"
     } else if from_env {
         "it is set by the environment of the server; change it there"
     } else {
         return Ok(());
     };
-    Err(Status::forbidden(api_management::GROUP, "settings", review.name, why))
+    let name = review.name;
+    Err(Status::not_allowed_because(&format!("setting \"{name}\" is readOnly: {why}")))
 }
 
 impl Admit for SettingRules {

@@ -9,6 +9,7 @@ use crate::mapping;
 use crate::query::{ListQuery, PageUrl};
 use crate::reduced;
 use crate::state::summarise;
+use crate::store::Key;
 
 /// A stored object as the caller sees it, formatter and all.
 pub(crate) fn resource(
@@ -49,7 +50,7 @@ impl<'a> Showing<'a> {
     pub fn resource(&self, stored: &Value, reveal: bool) -> Resource {
         let Self { context, descriptor, .. } = *self;
         let (id, fields) = fields(context, descriptor, stored, reveal);
-        let mut resource = Resource { id, fields, ..Resource::default() };
+        let mut resource = Resource { id, key: Key::of(stored), fields, ..Resource::default() };
         self.add_links(&mut resource);
         add_served_links(context, descriptor, stored, &mut resource);
         add_actions(context, descriptor, stored, &mut resource);

@@ -57,6 +57,8 @@ pub enum Naming {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resource {
     pub id: String,
+    /// Of the stored object. Not shown.
+    pub key: Key,
     /// The type shown, where one collection holds resources of several; the descriptor's otherwise.
     pub subtype: Option<String>,
     pub fields: Map<String, Value>,

@@ -144,6 +144,8 @@ impl From<kube::Error> for ApiError {
                 // Anything but a word was no answer of the Kubernetes API.
                 let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphabetic());
                 let reason = match status.reason.as_str() {
+                    // As everywhere in the view.
+                    "MethodNotAllowed" => "MethodNotAllow",
                     reason if !reason.is_empty() && is_word(reason) => reason,
                     _ => "ServerError",
                 };

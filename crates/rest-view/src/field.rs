@@ -146,6 +146,10 @@ pub struct Field {
     pub dynamic: bool,
     /// Stored objects may hold something else in its place, see [`Store::reveal`](crate::Store::reveal).
     pub apart: bool,
+    /// A reference whose object must be there when it is written.
+    pub exists: bool,
+    /// The object that the reference names stays as long as this one refers to it.
+    pub holds: bool,
 }
 
 impl Field {
@@ -176,6 +180,8 @@ impl Field {
             description: None,
             dynamic: false,
             apart: false,
+            exists: false,
+            holds: false,
         }
     }
     pub fn string(name: &str) -> Self {

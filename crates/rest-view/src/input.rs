@@ -86,7 +86,7 @@ impl Checker<'_> {
                 continue;
             }
             if is_create && missing && required {
-                let text = format!("missing required field \"{}\"", field.name);
+                let text = format!("missing required {}", field.name);
                 return Err(ApiError::invalid_field("MissingRequired", &field.name, text));
             }
             match sent {
@@ -148,7 +148,15 @@ impl Checker<'_> {
                 _ => Err(wrong()),
             },
             FieldType::Array(of) => {
-                let items = value.as_array().ok_or_else(wrong)?;
+                // One item may stand for a list of it.
+                let alone = match value {
+                    Value::String(_) | Value::Number(_) | Value::Bool(_) => Some([value.clone()]),
+                    _ => None,
+                };
+                let items = match &alone {
+                    Some(only) => only.as_slice(),
+                    None => value.as_array().ok_or_else(wrong)?,
+                };
                 let items = items.iter().map(|item| match item {
                     Value::Null if **of != FieldType::Json => Err(not_nullable(field)),
                     item => self.value(field, of, item, operation),

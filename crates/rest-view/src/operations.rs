@@ -15,6 +15,8 @@ use crate::listing::{Lists, Page, Wanted};
 use crate::mapping;
 use crate::query::{Filter, ListQuery, Modifier};
 use crate::reduced;
+use crate::references;
+use crate::rights;
 use crate::route::{Inside, Route};
 use crate::store::{DeleteOptions, Key, ListScope};
 
@@ -67,7 +69,8 @@ pub(crate) async fn list(
         query.filters.retain(|filter| filter.field != "namespaceId");
     }
     let wanted = Wanted { descriptor, query: &query, scope: &scope };
-    let page = lists.page(context, wanted).await?;
+    let mut page = lists.page(context, wanted).await?;
+    rights::trim(context, descriptor, &mut page.resources).await?;
     let body = collection::collection(context, descriptor, &query, self_url, page);
     Ok(Answer::Json(StatusCode::OK, body))
 }
@@ -151,13 +154,16 @@ async fn shown(
     reveal: bool,
 ) -> Outcome {
     descriptor.store.reveal(context, std::slice::from_mut(&mut stored)).await?;
-    let resource = collection::resource(context, descriptor, &stored, reveal);
+    let mut resource = collection::resource(context, descriptor, &stored, reveal);
+    if !reveal {
+        resource = rights::trim_one(context, descriptor, resource).await?;
+    }
     Ok(Answer::Json(status, reduced::to_json(context, descriptor, resource)))
 }
 
 /// `ns:name` for namespaced types, a name without `:` for others, unless the type says otherwise.
 /// Anything else is no id.
-fn key_of(descriptor: &Descriptor, id: &str) -> Result<Key, ApiError> {
+pub(crate) fn key_of(descriptor: &Descriptor, id: &str) -> Result<Key, ApiError> {
     if let Some(ids) = &descriptor.ids {
         return ids.key(id).ok_or_else(ApiError::no_such_id);
     }
@@ -192,6 +198,7 @@ pub(crate) async fn create(
     if let Some(validator) = &descriptor.validator {
         validator.validate(context, &input, None)?;
     }
+    references::require(context, descriptor, &input, None).await?;
     let object = mapping::to_stored(descriptor, &input, &context.caller.user_id);
     let created = descriptor.store.create(context, object).await?;
     shown(context, descriptor, created, StatusCode::CREATED, true).await
@@ -215,6 +222,7 @@ pub(crate) async fn update(
         if let Some(validator) = &descriptor.validator {
             validator.validate(context, &input, Some(&stored))?;
         }
+        references::require(context, descriptor, &input, Some(&stored)).await?;
         mapping::merge(descriptor, context.registry, &mut stored, &input, replace);
         match descriptor.store.replace(context, &key, stored).await {
             Ok(updated) => return shown(context, descriptor, updated, StatusCode::OK, false).await,
@@ -235,6 +243,7 @@ pub(crate) async fn delete(context: &Context<'_>, descriptor: &Descriptor, id: &
             .and_then(|text| text.parse().ok()),
     };
     let key = key_of(descriptor, id)?;
+    references::refuse_held(context, descriptor, id).await?;
     match descriptor.store.delete(context, &key, &options).await? {
         Some(stored) => shown(context, descriptor, stored, StatusCode::OK, false).await,
         None => Ok(Answer::Empty(StatusCode::NO_CONTENT)),
@@ -325,7 +334,8 @@ async fn answer_of(
         ActionAnswer::Objects(mut stored) => {
             descriptor.store.reveal(context, &mut stored).await?;
             let url = context.urls.collection(descriptor);
-            let page = page_of_all(context, descriptor, &stored);
+            let mut page = page_of_all(context, descriptor, &stored);
+            rights::trim(context, descriptor, &mut page.resources).await?;
             let query = ListQuery::parse(descriptor, &[]);
             let body = collection::collection(context, descriptor, &query, &url, page);
             Answer::Json(StatusCode::OK, body)

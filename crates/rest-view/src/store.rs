@@ -12,6 +12,7 @@ pub(crate) use self::kube_store::METADATA_LIST;
 pub use self::kube_store::{KubeStore, VISIBLE_FETCHES_MAX, VISIBLE_NAMES_MAX, call, may};
 use crate::context::Context;
 use crate::error::ApiError;
+use crate::rights::MayChange;
 use crate::urls::encode;
 
 /// Names one object. `namespace` is empty for cluster-scoped ones.
@@ -226,6 +227,18 @@ pub trait Store: Send + Sync + 'static {
         match self.inner() {
             Some(inner) => inner.sees_all(context),
             None => Box::pin(async { Ok(false) }),
+        }
+    }
+    /// What the caller may do with objects that they see, in the order of the keys. By rules rather than
+    /// with a request for each. Only links follow from it; a write is decided when it comes.
+    fn may_change<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<MayChange>, ApiError>> {
+        match self.inner() {
+            Some(inner) => inner.may_change(context, keys),
+            None => Box::pin(async { Ok(vec![MayChange::ALL; keys.len()]) }),
         }
     }
 }

@@ -51,7 +51,7 @@ pub struct ServerArgs {
     #[arg(long, env = "DROVER_ENCRYPTION_KEY_FILE", value_name = "FILE")]
     pub encryption_key_file: Option<PathBuf>,
     /// Keep the management API on this existing cluster instead of the embedded one
-    #[arg(long, env = "DROVER_KUBECONFIG", value_name = "FILE")]
+    #[arg(long, env = "DROVER_KUBECONFIG", value_name = "FILE", hide = true)]
     pub kubeconfig: Option<PathBuf>,
     /// URL under which agents and people reach the server [default: from the listen address]
     #[arg(long, env = "DROVER_SERVER_URL", value_name = "URL")]

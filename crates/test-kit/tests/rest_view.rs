@@ -606,3 +606,146 @@ async fn every_type_that_a_schema_names_has_a_schema() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn links_to_update_and_remove_are_shown_to_who_may() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    rest.world.create_cluster("c-one").await;
+    rest.user(&admin, "ann").await;
+    let ann = rest.token_of("ann", PASSWORD).await;
+
+    let setting = "/v3/settings/ui-pl";
+    let shown = rest.get(&ann, setting).await.body["links"].clone();
+    assert!(shown["self"].is_string() && shown.get("update").is_none(), "{shown}");
+    assert!(shown.get("remove").is_none(), "{shown}");
+    let shown = rest.get(&admin, setting).await.body["links"].clone();
+    assert!(shown["update"].is_string() && shown["remove"].is_string(), "{shown}");
+
+    // What each link says is what the write answers, of all that either sees in any list.
+    let mut refused = 0;
+    for token in [&ann, &admin] {
+        let root = rest.get(token, "/v3").await.body["links"].clone();
+        let collections = root.as_object().unwrap().values().filter_map(Value::as_str);
+        for list in collections.filter(|url| url.matches('/').count() == 4) {
+            let path = list.trim_start_matches("https://drover.example");
+            let path = path.trim_start_matches("http://drover.example");
+            let found = rest.get(token, path).await;
+            for item in found.body["data"].as_array().into_iter().flatten() {
+                let links = &item["links"];
+                let own = links["self"].as_str().unwrap();
+                let own = &own[own.find("/v3").unwrap()..];
+                let put = rest.call(token, "PUT", own, json!({})).await;
+                if put.status != 405 {
+                    let offered = links.get("update").is_some();
+                    assert_eq!(offered, put.status != 403, "{own}: {links} {}", put.body);
+                    refused += usize::from(put.status == 403);
+                }
+            }
+        }
+    }
+    assert!(refused > 10, "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_refused_is_refused_in_the_code_and_words_that_clients_compare() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    let cluster = rest.world.create_cluster("c-one").await;
+    rest.world.token("c-one").await;
+    assert_eq!(cluster.metadata.name.as_deref(), Some("c-one"));
+
+    let pool = json!({"clusterId": "c-one", "hostnamePrefix": "a", "nodeTemplateId": "thisisnotatemplate"});
+    let app = json!({"name": "a", "templateVersionId": "cattle-global-data:none", "targets": []});
+    let roles = json!({"name": "a", "templateVersionId": "cattle-global-data:none", "targets": [{"projectId": "c-one:p-x"}], "roles": ["nonsense"]});
+    let catalog = json!({"name": "c", "url": "https://github.com/%0dx%0A/c.git"});
+    let user = json!({"username": "ann", "name": "ann"});
+    for (method, path, body, status, words) in [
+        ("POST", "/v3/nodePools", &pool, 404, "unable to find node template [thisisnotatemplate]"),
+        ("POST", "/v3/multiClusterApps", &app, 422, "missing required roles"),
+        ("POST", "/v3/multiClusterApps", &roles, 404, "unable to find role template [nonsense]"),
+        ("POST", "/v3/catalogs", &catalog, 422, "Invalid characters in catalog URL"),
+        ("POST", "/v3/users", &user, 422, "missing required password"),
+        ("POST", "/v3/features", &json!({"name": "mine", "value": true}), 405, "POST"),
+        ("POST", "/v3/settings", &json!({"name": "cacerts", "value": "x"}), 405, "readOnly"),
+        ("PUT", "/v3/settings/cacerts", &json!({"value": "x"}), 405, "readOnly"),
+        ("DELETE", "/v3/settings/cacerts", &Value::Null, 405, "readOnly"),
+    ] {
+        let reply = rest.call(&admin, method, path, body.clone()).await;
+        assert_eq!(reply.status, status, "{method} {path}: {}", reply.body);
+        assert!(reply.text("message").contains(words), "{method} {path}: {}", reply.body);
+        if status == 405 {
+            assert_eq!(reply.text("code"), "MethodNotAllow");
+        }
+    }
+
+    let system = eventually("the System project", async || {
+        let all = rest.get(&admin, "/v3/projects?name=System").await;
+        all.ids().first().cloned().ok_or(all.body)
+    })
+    .await;
+    let refused = rest.call(&admin, "DELETE", &format!("/v3/projects/{system}"), Value::Null).await;
+    assert_eq!((refused.status, refused.text("code").as_str()), (405, "MethodNotAllow"));
+    assert_eq!(refused.text("message"), "System Project cannot be deleted");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_credential_that_a_template_uses_stays() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    let body = json!({"name": "s3", "s3credentialConfig": {"accessKey": "a", "secretKey": "b"}});
+    let made = rest.call(&admin, "POST", "/v3/cloudCredentials", body).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let credential = made.text("id");
+    let body = json!({"name": "small", "cloudCredentialId": credential});
+    let template = rest.call(&admin, "POST", "/v3/nodeTemplates", body).await;
+    assert_eq!(template.status, 201, "{}", template.body);
+    let path = format!("/v3/cloudCredentials/{credential}");
+    let refused = rest.call(&admin, "DELETE", &path, Value::Null).await;
+    assert_eq!((refused.status, refused.text("code").as_str()), (405, "MethodNotAllow"));
+    assert!(refused.text("message").contains("is in use by node template"), "{}", refused.body);
+    let path_of_template = format!("/v3/nodeTemplates/{}", template.text("id"));
+    assert!(rest.call(&admin, "DELETE", &path_of_template, Value::Null).await.status < 300);
+    assert!(rest.call(&admin, "DELETE", &path, Value::Null).await.status < 300);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quota_that_nothing_enforces_says_so_and_a_new_object_has_conditions() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    let made = rest.call(&admin, "POST", "/v3/clusters", json!({"name": "one"})).await;
+    assert!(made.body["conditions"].is_array(), "{}", made.body);
+    let cluster = made.text("id");
+    rest.world.token(&cluster).await;
+    let body = json!({
+        "name": "p", "clusterId": cluster,
+        "resourceQuota": {"limit": {"pods": "10"}},
+        "namespaceDefaultResourceQuota": {"limit": {"pods": "1"}},
+    });
+    let made = rest.call(&admin, "POST", "/v3/projects", body).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let effective = |shown: &Value| {
+        let all = shown["conditions"].as_array().unwrap();
+        all.iter().find(|condition| condition["type"] == "Effective").cloned()
+    };
+    let said = effective(&made.body).unwrap_or_else(|| panic!("{}", made.body));
+    assert_eq!((&said["status"], &said["reason"]), (&json!("False"), &json!("NotImplemented")));
+    assert!(said["message"].as_str().unwrap().contains("resourceQuota"), "{said}");
+
+    // It stays when controllers write theirs, and goes with the fields.
+    let path = format!("/v3/projects/{}", made.text("id"));
+    eventually("the conditions of controllers", async || {
+        let shown = rest.get(&admin, &path).await.body;
+        let all = shown["conditions"].as_array().unwrap();
+        let both = all.len() > 1 && effective(&shown).is_some();
+        if both { Ok(()) } else { Err(shown) }
+    })
+    .await;
+    let nothing = json!({"resourceQuota": null, "namespaceDefaultResourceQuota": null});
+    let changed = rest.call(&admin, "PUT", &path, nothing).await;
+    assert_eq!(changed.status, 200, "{}", changed.body);
+    assert!(effective(&changed.body).is_none(), "{}", changed.body);
+    let plain = json!({"name": "q", "clusterId": cluster});
+    let plain = rest.call(&admin, "POST", "/v3/projects", plain).await;
+    assert_eq!(plain.body["conditions"], json!([]), "{}", plain.body);
+}

@@ -141,16 +141,13 @@ fn row(line: &'static str, section: Option<&'static str>) -> Result<Row, &'stati
         max: None,
         min_length: None,
         max_length: None,
+        exists: false,
+        holds: false,
+        kept: false,
         mark: kind.ends_with("password").then_some(Mark::Password),
     };
     for word in words {
-        let mark = match word {
-            "credential" => Some(Mark::Credential),
-            "url" => Some(Mark::Url),
-            _ => None,
-        };
-        if mark.is_some() {
-            row.mark = mark;
+        if flag(&mut row, word) {
             continue;
         }
         if let Some(place) = word.strip_prefix('@') {
@@ -178,6 +175,19 @@ fn row(line: &'static str, section: Option<&'static str>) -> Result<Row, &'stati
         None => None,
     };
     Ok(row)
+}
+
+/// Takes a word that stands for itself; `false` when it is none.
+fn flag(row: &mut Row, word: &str) -> bool {
+    match word {
+        "credential" => row.mark = Some(Mark::Credential),
+        "url" => row.mark = Some(Mark::Url),
+        "exists" => row.exists = true,
+        "holds" => row.holds = true,
+        "kept" => row.kept = true,
+        _ => return false,
+    }
+    true
 }
 
 fn letters(text: &str) -> Result<Access, &'static str> {

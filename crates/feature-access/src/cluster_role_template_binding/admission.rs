@@ -47,7 +47,7 @@ impl BindingRules {
             return invalid("no such role template");
         };
         if template.context != CONTEXT_CLUSTER {
-            return invalid("it is not a role template for clusters");
+            return invalid("Cannot reference context [project] from [cluster] context");
         }
         if template.locked {
             return invalid("the role template is locked; it cannot be given to anybody new");

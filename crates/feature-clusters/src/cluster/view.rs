@@ -5,7 +5,7 @@ use feature_kit::table;
 use rest_view::{
     Action, ActionHandler, ApiError, Descriptor, Field, Presentation, Resource, StructType,
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// `kubeconfig`: runs the action `generateKubeconfig`.
 pub fn view(kubeconfig: impl ActionHandler) -> Descriptor {
@@ -40,6 +40,8 @@ fn format(_: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
     let terminating = stored["metadata"]["deletionTimestamp"].is_string();
     let summary = state::of_cluster(&conditions, terminating);
     let fields = &mut resource.fields;
+    // Also before there is any.
+    fields.entry("conditions").or_insert_with(|| json!([]));
     fields.insert("state".to_owned(), summary.state.into());
     fields.insert("transitioning".to_owned(), summary.transitioning.into());
     fields.insert("transitioningMessage".to_owned(), summary.message.into());

@@ -5,7 +5,6 @@
 //! right there and the same right on the node's object here. The object here follows the cluster; an
 //! answer waits for that, so that the next read shows what was written.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,41 +12,22 @@ use api_management::Node;
 use feature_kit::downstream::{Location, answered};
 use feature_kit::view::{in_clusters, resource_of};
 use futures::future::BoxFuture;
-use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Node as KubeNode;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, Client};
-use rest_view::store::{DeleteOptions, VISIBLE_FETCHES_MAX, may};
+use rest_view::store::{DeleteOptions, may};
 use rest_view::{ApiError, Context, Key, Store};
 use serde_json::{Value, json};
 
 use super::change::Change;
 
-/// Where an object says what the caller may do with it: `update` and `delete`.
-pub const RIGHTS: &str = "rights";
+/// Where an object says whether the caller may cordon it: by the right to update it.
+pub const MAY_ACT: &str = "mayAct";
 /// Longest wait for the object here to follow. After it the answer shows what was wanted.
 const FOLLOW_TIME_MAX: Duration = Duration::from_secs(5);
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
 /// Attempts of a write of taints that meets concurrent writes.
 const WRITE_ATTEMPTS_MAX: usize = 5;
-
-/// What a caller may do with the nodes of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rights {
-    update: bool,
-    delete: bool,
-}
-
-impl Rights {
-    /// `cluster`: empty for all clusters.
-    async fn of(context: &Context<'_>, cluster: &str) -> Result<Self, ApiError> {
-        let key = Key { namespace: cluster.to_owned(), ..Key::default() };
-        Ok(Self {
-            update: allowed(context, "update", &key).await?,
-            delete: allowed(context, "delete", &key).await?,
-        })
-    }
-}
 
 async fn allowed(context: &Context<'_>, verb: &str, key: &Key) -> Result<bool, ApiError> {
     match may(context, verb, &resource_of::<Node>(), key).await {
@@ -209,25 +189,6 @@ async fn delete(client: &Client, name: &str) -> Result<bool, ApiError> {
     }
 }
 
-/// What the caller may do, by cluster.
-async fn rights(
-    context: &Context<'_>,
-    clusters: BTreeSet<String>,
-) -> Result<BTreeMap<String, Rights>, ApiError> {
-    let everywhere = Rights::of(context, "").await?;
-    if everywhere == (Rights { update: true, delete: true }) {
-        return Ok(clusters.into_iter().map(|cluster| (cluster, everywhere)).collect());
-    }
-    futures::stream::iter(clusters)
-        .map(|cluster| async move {
-            let rights = Rights::of(context, &cluster).await?;
-            Ok((cluster, rights))
-        })
-        .buffered(VISIBLE_FETCHES_MAX)
-        .try_collect()
-        .await
-}
-
 impl Store for NodeStore {
     fn inner(&self) -> Option<&dyn Store> {
         Some(&*self.inner)
@@ -257,12 +218,10 @@ impl Store for NodeStore {
             if objects.is_empty() {
                 return Ok(());
             }
-            let clusters = objects.iter().map(|object| Key::of(object).namespace).collect();
-            let rights = rights(context, clusters).await?;
-            for object in objects {
-                if let Some(rights) = rights.get(&Key::of(object).namespace) {
-                    object[RIGHTS] = json!({"update": rights.update, "delete": rights.delete});
-                }
+            let keys: Vec<Key> = objects.iter().map(Key::of).collect();
+            let rights = self.inner.may_change(context, &keys).await?;
+            for (object, may) in objects.iter_mut().zip(rights) {
+                object[MAY_ACT] = may.update.into();
             }
             Ok(())
         })

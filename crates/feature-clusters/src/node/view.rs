@@ -7,7 +7,7 @@ use rest_view::{Descriptor, Field, FieldType, Methods, Presentation, Resource};
 use serde_json::{Map, Value, json};
 
 use super::actions::{actions, is_cordoned};
-use super::store::{NodeStore, RIGHTS};
+use super::store::{MAY_ACT, NodeStore};
 
 pub fn view() -> Descriptor {
     let text_map = |name: &str| Field::map(name, FieldType::String).create_update();
@@ -48,17 +48,8 @@ fn format(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
     if let Some(info) = info(&status["internalNodeStatus"]) {
         fields.insert("info".to_owned(), info);
     }
-    offer(&stored[RIGHTS], resource);
-}
-
-/// Leaves what the caller may do.
-fn offer(rights: &Value, resource: &mut Resource) {
-    if rights["update"] == false {
-        resource.links.remove("update");
+    if stored[MAY_ACT] == false {
         resource.actions.clear();
-    }
-    if rights["delete"] == false {
-        resource.links.remove("remove");
     }
 }
 

@@ -72,7 +72,7 @@ fn validate(
     let has =
         |field: &str| input.get(field).is_some_and(|v| v.as_str().is_some_and(|t| !t.is_empty()));
     if stored.is_none() && has("username") && !has("password") {
-        let text = "missing required field \"password\"";
+        let text = "missing required password";
         return Err(ApiError::invalid_field("MissingRequired", "password", text));
     }
     Ok(())

@@ -2,7 +2,9 @@
 
 use futures::future::BoxFuture;
 use rest_view::store::DeleteOptions;
-use rest_view::{ApiError, Context, Followed, Key, KubeResource, KubeStore, ListScope, Store};
+use rest_view::{
+    ApiError, Context, Followed, Key, KubeResource, KubeStore, ListScope, MayChange, Store,
+};
 use serde_json::Value;
 
 use super::{Location, answered, followed};
@@ -27,7 +29,11 @@ impl Store for ClusterStore {
     ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
         Box::pin(answered(async move {
             let client = Location::enter(context).await?.client(context);
-            self.kube.list(&context.through(&client), scope).await
+            match self.kube.list(&context.through(&client), scope).await {
+                // The cluster is there, and has no such kind.
+                Err(error) if error.is_not_found() => Ok(Vec::new()),
+                other => other,
+            }
         }))
     }
     fn get<'a>(
@@ -70,6 +76,16 @@ impl Store for ClusterStore {
         Box::pin(answered(async move {
             let client = Location::enter(context).await?.client(context);
             self.kube.delete(&context.through(&client), key, options).await
+        }))
+    }
+    fn may_change<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<MayChange>, ApiError>> {
+        Box::pin(answered(async move {
+            let client = Location::of(context)?.client(context);
+            self.kube.may_change(&context.through(&client), keys).await
         }))
     }
     fn followed(&self, context: &Context<'_>) -> Vec<Followed> {

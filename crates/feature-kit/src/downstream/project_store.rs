@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt};
 use rest_view::store::DeleteOptions;
 use rest_view::{
-    ApiError, Context, Followed, Key, KubeResource, KubeStore, ListScope, Store, Tells,
+    ApiError, Context, Followed, Key, KubeResource, KubeStore, ListScope, MayChange, Store, Tells,
 };
 use serde_json::Value;
 
@@ -204,6 +204,16 @@ impl Store for ProjectStore {
             self.require(&context, &entered, key).await?;
             let left = self.kube.delete(&context, key, options).await?;
             Ok(left.map(|object| entered.show(object)))
+        }))
+    }
+    fn may_change<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<MayChange>, ApiError>> {
+        Box::pin(answered(async move {
+            let client = Location::of(context)?.client(context);
+            self.kube.may_change(&context.through(&client), keys).await
         }))
     }
     fn followed(&self, context: &Context<'_>) -> Vec<Followed> {

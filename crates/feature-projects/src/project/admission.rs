@@ -15,8 +15,7 @@ fn check(review: &Review<'_>) -> Result<(), Status> {
     if review.operation != Operation::Delete || !system || !by_a_person {
         return Ok(());
     }
-    let message = "the System project cannot be deleted; it goes with its cluster";
-    Err(Status::forbidden(api_management::GROUP, "projects", review.name, message))
+    Err(Status::not_allowed_because("System Project cannot be deleted"))
 }
 
 impl Admit for ProjectRules {

@@ -3,17 +3,22 @@
 use api_management::Project;
 use feature_kit::table;
 use feature_kit::view::in_clusters;
-use rest_view::Descriptor;
+use rest_view::{Descriptor, Presentation, Resource};
+use serde_json::{Value, json};
 
 pub fn view() -> Descriptor {
-    table::descriptor("project").store(in_clusters::<Project>())
+    table::descriptor("project").store(in_clusters::<Project>()).formatter(format).personal(&[])
+}
+
+/// Conditions are there also before there is any.
+fn format(_: &Presentation<'_>, _: &Value, resource: &mut Resource) {
+    resource.fields.entry("conditions").or_insert_with(|| json!([]));
 }
 
 #[cfg(test)]
 mod tests {
     use feature_kit::view::api_versions;
     use rest_view::{Caller, RestView, Urls};
-    use serde_json::json;
 
     use super::*;
 

@@ -59,14 +59,17 @@ fn is_fixed(name: &str, source: &str) -> bool {
 
 fn validate(
     _: &Presentation<'_>,
-    _: &Map<String, Value>,
+    input: &Map<String, Value>,
     stored: Option<&Value>,
 ) -> Result<(), ApiError> {
-    let Some(stored) = stored else { return Ok(()) };
-    let name = stored["metadata"]["name"].as_str().unwrap_or_default();
-    if is_fixed(name, stored["source"].as_str().unwrap_or_default()) {
-        let mut error = ApiError::method_not_allowed("PUT");
-        error.message = format!("setting \"{name}\" follows the server and cannot be changed");
+    let (method, name, source) = match stored {
+        Some(stored) => ("PUT", &stored["metadata"]["name"], &stored["source"]),
+        None => ("POST", input.get("name").unwrap_or(&Value::Null), &Value::Null),
+    };
+    let name = name.as_str().unwrap_or_default();
+    if is_fixed(name, source.as_str().unwrap_or_default()) {
+        let mut error = ApiError::method_not_allowed(method);
+        error.message = format!("setting \"{name}\" is readOnly: it follows the server");
         return Err(error);
     }
     Ok(())

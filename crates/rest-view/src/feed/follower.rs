@@ -18,6 +18,7 @@ use crate::descriptor::Descriptor;
 use crate::error::ApiError;
 use crate::operations::Narrowed;
 use crate::registry::Registry;
+use crate::rights;
 use crate::route::Inside;
 use crate::state::INITIALIZING_FOR;
 use crate::store::{Key, ListScope};
@@ -299,6 +300,7 @@ async fn shown(
 ) -> Result<Value, ApiError> {
     descriptor.store.reveal(context, std::slice::from_mut(&mut stored)).await?;
     let resource = collection::resource(context, descriptor, &stored, false);
+    let resource = rights::trim_one(context, descriptor, resource).await?;
     Ok(collection::to_json(context, descriptor, resource))
 }
 

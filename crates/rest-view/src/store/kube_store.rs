@@ -1,5 +1,7 @@
 //! Objects of a Kubernetes resource, as far as the caller may see them.
 
+mod rights;
+
 use std::collections::BTreeSet;
 
 use futures::future::BoxFuture;
@@ -11,6 +13,7 @@ use serde_json::{Value, json};
 use super::{DeleteOptions, Key, KubeResource, ListScope, Store, Visible};
 use crate::context::Context;
 use crate::error::ApiError;
+use crate::rights::MayChange;
 
 /// Objects that are fetched one by one for a caller who may get but not list them.
 pub const VISIBLE_NAMES_MAX: usize = 1_000;
@@ -261,6 +264,14 @@ impl Store for KubeStore {
     fn sees_all<'a>(&'a self, context: &'a Context<'a>) -> BoxFuture<'a, Result<bool, ApiError>> {
         Box::pin(async { may(context, "list", &self.resource, &Key::default()).await })
     }
+
+    fn may_change<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+        keys: &'a [Key],
+    ) -> BoxFuture<'a, Result<Vec<MayChange>, ApiError>> {
+        Box::pin(rights::may_change(context, &self.resource, keys))
+    }
 }
 
 #[derive(Deserialize)]
@@ -283,20 +294,7 @@ async fn visible<T: Form>(
     resource: &KubeResource,
     namespace: &str,
 ) -> Result<Vec<T>, ApiError> {
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectRulesReview",
-        "spec": {
-            "namespace": if namespace.is_empty() { NAMESPACE_OF_GLOBAL_RULES } else { namespace },
-        },
-    });
-    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    let answer = match call(context, "POST", path, Some(&review)).await {
-        Ok(answer) => answer,
-        Err(error) if error.is_forbidden() || error.is_not_found() => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let names = names_in_rules(&answer["status"]["resourceRules"], resource);
+    let names = names_in_rules(&rules_in(context, namespace).await?, resource);
     let found: Vec<Option<T>> = futures::stream::iter(names)
         .map(|name| async move {
             let key = Key { namespace: namespace.to_owned(), name };
@@ -310,6 +308,23 @@ async fn visible<T: Form>(
         .try_collect()
         .await?;
     Ok(found.into_iter().flatten().collect())
+}
+
+/// The rules of the caller in a namespace, or for what is in none when that is empty. Null: they cannot be told.
+async fn rules_in(context: &Context<'_>, namespace: &str) -> Result<Value, ApiError> {
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {
+            "namespace": if namespace.is_empty() { NAMESPACE_OF_GLOBAL_RULES } else { namespace },
+        },
+    });
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    match call(context, "POST", path, Some(&review)).await {
+        Ok(mut answer) => Ok(answer["status"]["resourceRules"].take()),
+        Err(error) if error.is_forbidden() || error.is_not_found() => Ok(Value::Null),
+        Err(error) => Err(error),
+    }
 }
 
 /// Names that the rules allow to get, in order; at most [`VISIBLE_NAMES_MAX`].

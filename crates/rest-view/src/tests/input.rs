@@ -73,6 +73,8 @@ async fn values_are_read_by_the_type_of_their_field() {
         ("widgetId", json!(" d-1:w-1 "), json!("d-1:w-1")),
         ("widgetId", json!(""), Value::Null),
         ("list", json!([1, "2"]), json!([1, 2])),
+        // One item stands for a list of it.
+        ("list", json!("3"), json!([3])),
         ("map", json!({"a": "true", "b": null}), json!({"a": true, "b": null})),
         ("texts", json!({"a": " b\n", "c": 1}), json!({"a": " b\n", "c": "1"})),
         ("dimensions", json!({"height": "3", "other": 1}), json!({"height": 3})),
@@ -114,7 +116,8 @@ async fn each_rule_that_a_value_breaks_has_its_own_code() {
         ("port", json!(true), "InvalidFormat"),
         ("day", json!("yesterday"), "InvalidDateFormat"),
         ("choice", json!("c"), "InvalidOption"),
-        ("list", json!("1"), "InvalidFormat"),
+        ("list", json!({"a": 1}), "InvalidFormat"),
+        ("list", json!("x"), "InvalidFormat"),
         ("list", json!([1, null]), "NotNullable"),
         ("words", json!(["abcd"]), "MaxLengthExceeded"),
         ("map", json!([]), "InvalidFormat"),

@@ -87,7 +87,7 @@ async fn bad_input_names_the_field_and_the_rule() {
         (json!({"name": "x", "depotId": "d-1", "weight": 101}), "MaxLimitExceeded", "weight"),
         (json!({"name": "x", "depotId": "d-1", "weight": -1}), "MinLimitExceeded", "weight"),
         (json!({"name": "x", "depotId": "d-1", "weight": "heavy"}), "InvalidFormat", "weight"),
-        (json!({"name": "x", "depotId": "d-1", "tags": "a"}), "InvalidFormat", "tags"),
+        (json!({"name": "x", "depotId": "d-1", "tags": {"a": 1}}), "InvalidFormat", "tags"),
         (json!({"name": {}, "depotId": "d-1"}), "InvalidFormat", "name"),
     ] {
         let reply = world.call("POST", "/v3/widgets", body.clone()).await;

@@ -25,6 +25,10 @@ pub const MANAGEMENT: Reasons = &[
         ],
     ),
     (
+        "the server knows its features; a POST is 405, as in Rancher, and the schema says so",
+        &["feature"],
+    ),
+    (
         "actions are offered when what they do is there",
         &[
             "activeDirectoryConfig?disable",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use test_kit::eventually;
 
 use super::rest::{Asker, Rest};
-use super::samples::{PASSWORD, Samples};
+use super::samples::{PASSWORD, Samples, make_needed};
 
 /// Types that other tests make objects of, because making one does more than storing it.
 const MADE_ELSEWHERE: [&str; 3] = ["token", "user", "setting"];
@@ -42,6 +42,7 @@ async fn with_places() -> Rest {
     let mut project = Namespace::default();
     project.metadata.name = Some(PROJECT.to_owned());
     namespaces.create(&PostParams::default(), &project).await.unwrap();
+    make_needed(&rest.world.admin()).await;
     rest
 }
 

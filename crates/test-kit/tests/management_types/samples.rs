@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use api_management::keys::{GLOBAL_DATA_NS, NODE_TEMPLATES_NS};
 use api_management::table::{Row, Table};
 use api_management::types;
+use kube::Client;
 use serde_json::{Map, Value, json};
 
 pub const PASSWORD: &str = "a password";
@@ -22,6 +24,26 @@ const MEANS_MORE: [(&str, &str); 12] = [
     ("roleTemplate", "roleTemplateIds"),
     ("roleTemplate", "rules"),
 ];
+
+/// Name of objects that others must refer to.
+const NEEDED: &str = "x-1";
+
+/// Makes the objects without which some bodies are refused.
+pub async fn make_needed(client: &Client) {
+    for (namespace, plural, kind) in [
+        (NODE_TEMPLATES_NS, "nodetemplates", "NodeTemplate"),
+        (GLOBAL_DATA_NS, "catalogtemplateversions", "CatalogTemplateVersion"),
+    ] {
+        let path = format!("/apis/management.cattle.io/v3/namespaces/{namespace}/{plural}");
+        let object = json!({
+            "apiVersion": "management.cattle.io/v3", "kind": kind,
+            "metadata": {"name": NEEDED, "namespace": namespace},
+        });
+        let request = http::Request::post(path).header("content-type", "application/json");
+        let request = request.body(object.to_string().into_bytes()).unwrap();
+        let _: Value = client.request(request).await.unwrap();
+    }
+}
 
 /// Makes up bodies.
 pub struct Samples {
@@ -71,6 +93,8 @@ impl Samples {
             "date" => json!("2024-01-01T00:00:00Z"),
             "reference[cluster]" | "reference[namespace]" => json!(self.cluster),
             "reference[project]" => json!(self.project),
+            "reference[nodeTemplate]" => json!(format!("{NODE_TEMPLATES_NS}:{NEEDED}")),
+            "reference[templateVersion]" => json!(format!("{GLOBAL_DATA_NS}:{NEEDED}")),
             "reference[roleTemplate]" => json!("cluster-member"),
             reference if reference.starts_with("reference[") => json!("x-1"),
             nested => match self.structs.get(nested) {

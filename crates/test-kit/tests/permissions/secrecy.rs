@@ -20,6 +20,7 @@ use test_kit::eventually;
 use super::lists::Seen;
 use super::objects::{Objects, Type};
 use super::places::{CLUSTER_A, CLUSTER_B, PEOPLE, Person, Places};
+use super::samples::make_needed;
 use super::socket::Socket;
 
 /// No cluster has this name.
@@ -68,6 +69,7 @@ fn marks_in(text: &str) -> BTreeSet<String> {
 impl Secrecy {
     async fn start() -> Self {
         let places = Arc::new(Places::start(|view, _| view).await);
+        make_needed(&places.world.admin()).await;
         let objects = Objects::new(&places);
         let types = objects.types().await;
         let mut marked = Vec::new();

@@ -1,0 +1,117 @@
+//! References whose objects must be there, and objects that stay while they are referred to. Which these
+//! are the fields say ([`Field::exists`](crate::Field), [`Field::holds`](crate::Field)).
+//!
+//! What is refused is what the caller is known to see: nobody learns here what there is.
+
+use serde_json::{Map, Value};
+
+use crate::context::Context;
+use crate::descriptor::Descriptor;
+use crate::error::ApiError;
+use crate::field::FieldType;
+use crate::mapping;
+use crate::operations::key_of;
+use crate::store::ListScope;
+
+/// Refuses input that names an object which is not there. `stored`: what an update changes; references
+/// that it has stay.
+pub(crate) async fn require(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    input: &Map<String, Value>,
+    stored: Option<&Value>,
+) -> Result<(), ApiError> {
+    for field in descriptor.fields.values().filter(|field| field.exists) {
+        let FieldType::Reference(to) = field.kind.innermost() else { continue };
+        let Some(target) = context.registry.find(&descriptor.version, to) else { continue };
+        let before = stored
+            .map(|stored| mapping::to_view(descriptor, context.registry, stored, false))
+            .and_then(|mut shown| shown.remove(&field.name));
+        let known: Vec<&str> = before.iter().flat_map(ids).collect();
+        let sent = input.get(&field.name).into_iter().flat_map(ids);
+        for id in sent.filter(|id| !known.contains(id)) {
+            let found = match key_of(target, id) {
+                Ok(key) => target.store.get(context, &key).await.map(drop),
+                Err(error) => Err(error),
+            };
+            match found {
+                Err(error) if error.is_not_found() => return Err(absent(to, id)),
+                other => other?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to remove what another object holds.
+pub(crate) async fn refuse_held(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    id: &str,
+) -> Result<(), ApiError> {
+    for other in context.registry.descriptors_of(&descriptor.version) {
+        let holding = other.references_to(&descriptor.id);
+        let holding: Vec<&str> =
+            holding.filter(|name| other.fields.get(*name).is_some_and(|f| f.holds)).collect();
+        if holding.is_empty() {
+            continue;
+        }
+        // Who cannot see it is told by the removal itself that they may not.
+        if descriptor.store.get(context, &key_of(descriptor, id)?).await.is_err() {
+            return Ok(());
+        }
+        for stored in other.store.list(context, &ListScope::default()).await? {
+            let shown = mapping::to_view(other, context.registry, &stored, false);
+            if holding.iter().any(|name| shown.get(*name).is_some_and(|value| value == id)) {
+                let mut error = ApiError::method_not_allowed("DELETE");
+                let holder = crate::collection::id_of(other, &stored);
+                error.message = format!(
+                    "{} [{id}] is in use by {} [{holder}]",
+                    words(&descriptor.id),
+                    words(&other.id)
+                );
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The ids in the value of a reference, or of a list of them.
+fn ids(value: &Value) -> impl Iterator<Item = &str> {
+    let items = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    items.iter().filter_map(Value::as_str).filter(|id| !id.is_empty())
+}
+
+fn absent(kind: &str, id: &str) -> ApiError {
+    ApiError::not_found(format!("unable to find {} [{id}]", words(kind)))
+}
+
+/// `nodeTemplate` as people write it.
+fn words(id: &str) -> String {
+    let mut words = String::new();
+    for letter in id.chars() {
+        if letter.is_ascii_uppercase() {
+            words.push(' ');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_object_is_named_in_words() {
+        assert_eq!(absent("nodeTemplate", "x").message, "unable to find node template [x]");
+        let ids: Vec<_> = [json!("a"), json!(["b", "c"]), json!(null), json!("")]
+            .iter()
+            .flat_map(|value| super::ids(value).map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        assert_eq!(ids, ["a", "b", "c"]);
+    }
+}

@@ -1,0 +1,59 @@
+//! Links `update` and `remove`: shown to who may do that, whatever the type offers.
+//!
+//! Not for the reply to a create: the rights of who made an object may come a moment later.
+
+use crate::context::Context;
+use crate::descriptor::{Descriptor, Resource};
+use crate::error::ApiError;
+
+/// What the caller may do with an object that they see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MayChange {
+    pub update: bool,
+    pub delete: bool,
+}
+
+impl MayChange {
+    pub const ALL: Self = Self { update: true, delete: true };
+    pub const NONE: Self = Self { update: false, delete: false };
+}
+
+/// Takes away the links that lead to a refusal. Asks for all resources at once.
+pub(crate) async fn trim(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    resources: &mut [Resource],
+) -> Result<(), ApiError> {
+    let is_changeable =
+        |resource: &Resource| ["update", "remove"].iter().any(|&l| resource.links.contains_key(l));
+    let (mut keys, mut changeable) = (Vec::new(), Vec::new());
+    for resource in resources.iter_mut().filter(|resource| is_changeable(resource)) {
+        keys.push(resource.key.clone());
+        changeable.push(resource);
+    }
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let rights = match context.caller.is_anonymous() {
+        true => vec![MayChange::NONE; keys.len()],
+        false => descriptor.store.may_change(context, &keys).await?,
+    };
+    for (resource, may) in changeable.into_iter().zip(rights) {
+        for (link, kept) in [("update", may.update), ("remove", may.delete)] {
+            if !kept {
+                resource.links.remove(link);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// As [`trim`], of one.
+pub(crate) async fn trim_one(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    mut resource: Resource,
+) -> Result<Resource, ApiError> {
+    trim(context, descriptor, std::slice::from_mut(&mut resource)).await?;
+    Ok(resource)
+}
