@@ -171,6 +171,7 @@ export class Visitor {
 
   /** Fails on what automatic accessibility checks call moderate, serious or critical. */
   async expectAccessible(what: string): Promise<void> {
+    await this.settled();
     // Evaluated by the browser's own means, so the page's policy stays as strict as it is.
     await this.page.evaluate(await axeSource());
     const violations = await this.page.evaluate(async () => {
@@ -184,6 +185,18 @@ export class Visitor {
         );
     });
     expect(violations, what).toEqual([]);
+  }
+
+  /** Waits until nothing fades in or out any more: colours in between are nobody's to judge. */
+  async settled(): Promise<void> {
+    await this.page.evaluate(async () => {
+      // What has just appeared begins to fade in with the next frame.
+      await new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(next)));
+      const ends = document
+        .getAnimations()
+        .filter(({ effect }) => effect?.getComputedTiming().endTime !== Number.POSITIVE_INFINITY);
+      await Promise.allSettled(ends.map(({ finished }) => finished));
+    });
   }
 
   /** Fails when the browser complained. */
