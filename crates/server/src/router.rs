@@ -323,6 +323,9 @@ impl Router {
         origin: &Origin,
         mut request: Request<kube::client::Body>,
     ) -> Response<Outbound> {
+        // That the view finds out what to offer is no deed of the person.
+        let finds_out = SELF_REVIEWS.iter().any(|path| request.uri().path().ends_with(path));
+        let origin = if finds_out { &Origin::silent() } else { origin };
         let below = request.uri().path().strip_prefix(CLUSTERS).map(str::to_owned);
         if let Some(below) = below {
             let cluster = below.split('/').next().unwrap_or_default();
