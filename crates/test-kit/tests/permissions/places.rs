@@ -2,7 +2,7 @@
 
 use api_management::{ClusterRoleTemplateBinding, User};
 use bytes::Bytes;
-use feature_kit::{Clients, access};
+use feature_kit::{AccessResolver, Clients, Membership, access};
 use http::Request;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::PostParams;
@@ -101,10 +101,14 @@ impl Places {
         places
     }
 
+    /// RBAC and the role graph each follow the binding by a watch of their own.
     async fn wait_for_admin(&self) {
+        let person = Membership { user: Person::Admin.id(), groups: &[] };
         eventually("the administrator's rights", async || {
             let (status, answer) = self.get(Person::Admin, "/v3/users/u-other").await;
-            if status == 200 { Ok(()) } else { Err(answer) }
+            let groups = self.world.graph.management_groups(person);
+            let is_known = groups.iter().any(|group| group == access::GROUP_GLOBAL_ADMIN);
+            if status == 200 && is_known { Ok(()) } else { Err((answer, groups)) }
         })
         .await;
     }
