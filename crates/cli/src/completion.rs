@@ -91,6 +91,7 @@ pub fn namespaces() -> ArgValueCompleter {
     })
 }
 
+/// Names of the nodes of the cluster on the line.
 pub fn nodes() -> ArgValueCompleter {
     offer(async |api, line| {
         let cluster = place::cluster(&api, line.flag("--cluster")).await?;

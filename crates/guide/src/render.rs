@@ -92,6 +92,7 @@ impl Guide {
         Ok(Self { documents })
     }
 
+    /// All pages, in the order of the navigation.
     pub fn pages(&self) -> Vec<Rendered> {
         let all = self.documents.iter().enumerate();
         let page = |(index, document): (usize, &Document)| Rendered {

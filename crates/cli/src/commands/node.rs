@@ -56,6 +56,7 @@ pub fn path(cluster: &Value) -> String {
     format!("/k8s/clusters/{}/api/v1/nodes", encode(id(cluster)))
 }
 
+/// Runs one of them, as the login that the command names.
 pub async fn run(command: NodeCommand) -> Result<(), CliError> {
     match command {
         NodeCommand::Ls { cluster, list } => {

@@ -16,6 +16,7 @@ pub struct BindingRules {
 }
 
 impl BindingRules {
+    /// `templates` reads role templates as they are stored.
     pub fn new(templates: Api<RoleTemplate>) -> Self {
         Self { templates }
     }

@@ -32,6 +32,7 @@ impl ActionHandler for Cordon {
     }
 }
 
+/// Both actions, of which a node is offered the one that changes it.
 pub fn actions(store: &NodeStore) -> [Action; 2] {
     let cordon = |unschedulable| Cordon { store: store.clone(), unschedulable };
     [

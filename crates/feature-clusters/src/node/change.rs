@@ -22,6 +22,7 @@ pub struct Change {
 }
 
 impl Change {
+    /// Whether the scheduler is to leave the node out.
     pub fn cordon(unschedulable: bool) -> Self {
         Self { unschedulable: Some(unschedulable), ..Self::default() }
     }
@@ -42,6 +43,7 @@ impl Change {
         }
     }
 
+    /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

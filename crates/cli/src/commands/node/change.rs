@@ -13,6 +13,10 @@ const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 pub struct Map(pub BTreeMap<String, Option<String>>);
 
 impl Map {
+    /// Reads `KEY=VALUE` and `KEY-`.
+    ///
+    /// # Errors
+    /// A usage error for anything else, and for a key that is given twice.
     pub fn parse(changes: &[String]) -> Result<Self, CliError> {
         let mut map = BTreeMap::new();
         for change in changes {
@@ -94,6 +98,10 @@ impl Taint {
 }
 
 impl Taints {
+    /// Reads `KEY=VALUE:EFFECT`, `KEY:EFFECT`, `KEY:EFFECT-` and `KEY-`.
+    ///
+    /// # Errors
+    /// A usage error for anything else.
     pub fn parse(changes: &[String]) -> Result<Self, CliError> {
         changes.iter().map(|change| Taint::parse(change)).collect::<Result<_, _>>().map(Self)
     }
