@@ -26,7 +26,10 @@ use http::{Request, Uri};
 use kube::Client;
 use rest_view::store::call;
 use rest_view::urls::encode;
-use rest_view::{ApiError, Context, Followed, Form, Inside, Key, KubeResource, Tells};
+use rest_view::{
+    ApiError, Context, Followed, Form, Inside, Key, KubeResource, KubeStore, MayChange, Store,
+    Tells,
+};
 use serde_json::Value;
 
 pub use cluster_store::ClusterStore;
@@ -166,6 +169,16 @@ pub async fn answered<T>(asked: impl Future<Output = Result<T, ApiError>>) -> Re
             CLUSTER_TIME_MAX.as_secs()
         ))),
     }
+}
+
+/// What the caller may do with objects of the cluster that the request is inside of.
+async fn may_change(
+    kube: &KubeStore,
+    context: &Context<'_>,
+    keys: &[Key],
+) -> Result<Vec<MayChange>, ApiError> {
+    let client = Location::of(context)?.client(context);
+    answered(kube.may_change(&context.through(&client), keys)).await
 }
 
 /// What tells of the objects of a resource in the cluster that the request is inside of, and of who may

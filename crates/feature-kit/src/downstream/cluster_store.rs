@@ -7,7 +7,7 @@ use rest_view::{
 };
 use serde_json::Value;
 
-use super::{Location, answered, followed};
+use super::{Location, answered, followed, may_change};
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -83,10 +83,7 @@ impl Store for ClusterStore {
         context: &'a Context<'a>,
         keys: &'a [Key],
     ) -> BoxFuture<'a, Result<Vec<MayChange>, ApiError>> {
-        Box::pin(answered(async move {
-            let client = Location::of(context)?.client(context);
-            self.kube.may_change(&context.through(&client), keys).await
-        }))
+        Box::pin(may_change(&self.kube, context, keys))
     }
     fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
         followed(context, self.kube.resource())

@@ -15,7 +15,7 @@ use rest_view::{
 };
 use serde_json::Value;
 
-use super::{Location, answered, followed};
+use super::{Location, answered, followed, may_change};
 
 /// Field of the object that says, while it is in the view, which project it is in. Never stored.
 pub const PROJECT_ID: &str = "projectId";
@@ -211,10 +211,7 @@ impl Store for ProjectStore {
         context: &'a Context<'a>,
         keys: &'a [Key],
     ) -> BoxFuture<'a, Result<Vec<MayChange>, ApiError>> {
-        Box::pin(answered(async move {
-            let client = Location::of(context)?.client(context);
-            self.kube.may_change(&context.through(&client), keys).await
-        }))
+        Box::pin(may_change(&self.kube, context, keys))
     }
     fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
         // Which namespaces the project has, they say themselves.
