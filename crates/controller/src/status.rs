@@ -94,7 +94,8 @@ impl Target {
 /// A change of status, to be written at once.
 #[derive(Clone, Debug, Default)]
 pub struct StatusPatch {
-    conditions: Vec<(OwnedCondition, ConditionState)>,
+    /// What each is to say; `None`: it is not to be there.
+    conditions: Vec<(OwnedCondition, Option<ConditionState>)>,
     fields: Map<String, Value>,
 }
 
@@ -103,7 +104,12 @@ impl StatusPatch {
         Self::default()
     }
     pub fn condition(mut self, owned: OwnedCondition, state: ConditionState) -> Self {
-        self.conditions.push((owned, state));
+        self.conditions.push((owned, Some(state)));
+        self
+    }
+    /// Removes the condition, where it is.
+    pub fn without_condition(mut self, owned: OwnedCondition) -> Self {
+        self.conditions.push((owned, None));
         self
     }
     /// Makes `status.<field>` exactly `value`; null removes it. Not for `conditions`.
@@ -169,9 +175,14 @@ impl StatusPatch {
         if !self.conditions.is_empty() {
             let mut list = current["conditions"].as_array().cloned().unwrap_or_default();
             for (owned, state) in &self.conditions {
-                set_condition(&mut list, owned.condition, state, now);
+                match state {
+                    Some(state) => set_condition(&mut list, owned.condition, state, now),
+                    None => list.retain(|entry| entry["type"] != owned.condition),
+                }
             }
-            map.insert("conditions".to_owned(), Value::Array(list));
+            if !list.is_empty() || current["conditions"].is_array() {
+                map.insert("conditions".to_owned(), Value::Array(list));
+            }
         }
         merge_difference(current, &wanted)
     }
