@@ -6,6 +6,7 @@ use std::ops::Deref;
 use http::HeaderMap;
 use identity::browser::CsrfToken;
 use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use crate::audit::AuditNotes;
 use crate::registry::Registry;
@@ -29,6 +30,8 @@ pub struct Caller {
     pub csrf: Option<CsrfToken>,
     /// Where the request comes from, as far as it is known.
     pub address: Option<IpAddr>,
+    /// Fires when the credential that was presented no longer holds: what outlives the request ends with it.
+    pub ended: CancellationToken,
     /// What the request's audit event is to say beside that.
     pub audit: AuditNotes,
 }

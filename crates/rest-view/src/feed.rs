@@ -74,8 +74,6 @@ pub struct Subscriber {
     /// A number that is another one once the caller's rights may have changed. Asked often: must
     /// not wait.
     pub rights: Box<dyn Fn() -> u64 + Send + Sync>,
-    /// Fires when the credential that was presented no longer holds.
-    pub ended: CancellationToken,
 }
 
 /// What all sockets share.

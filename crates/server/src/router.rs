@@ -272,6 +272,7 @@ impl Router {
             Some(identity) => self.client_of(identity.clone(), record.origin()),
             None => InProcess(self.0.api.clone()).client(UserInfo::anonymous()),
         };
+        let viewer = |identity| self.viewer(identity);
         let mut caller = identity.map_or_else(rest_view::Caller::anonymous, viewer);
         caller.address = self.0.proxies.sender(request.extensions(), request.headers());
         let (parts, body) = request.into_parts();
@@ -295,11 +296,10 @@ impl Router {
     /// The change feed of the view: lives longer than the request, and so does what it rests on.
     async fn feed(&self, request: Request<Incoming>, identity: &Authenticated) -> Response<Body> {
         let subscriber = Subscriber {
-            caller: viewer(identity),
+            caller: self.viewer(identity),
             // What changed is read again and again: that the feed was opened is the event.
             client: self.client_of(identity.clone(), Origin::silent()),
             rights: self.rights_of(identity.clone()),
-            ended: self.0.revocations.of_token(&identity.token_id, &identity.user_id),
         };
         let request = request.map(|_| ());
         self.0.view.subscribe(request, subscriber).await.map(respond::full)
@@ -446,6 +446,20 @@ impl Router {
         is_open || !self.0.access.cluster_groups(LOCAL, person).is_empty()
     }
 
+    /// The person as the REST view knows them.
+    fn viewer(&self, identity: &Authenticated) -> rest_view::Caller {
+        rest_view::Caller {
+            user_id: identity.user_id.clone(),
+            token_id: Some(identity.token_id.clone()),
+            auth_provider: Some(identity.auth_provider.clone()),
+            groups: identity.groups.clone(),
+            token_cluster: identity.cluster.clone(),
+            csrf: identity.csrf().cloned(),
+            ended: self.0.revocations.of_token(&identity.token_id, &identity.user_id),
+            ..rest_view::Caller::default()
+        }
+    }
+
     /// The person as downstream clusters know them, role groups not yet included.
     fn caller(&self, identity: &Authenticated) -> Caller {
         let UserInfo { name: user, uid, groups, extra } = person(identity);
@@ -465,19 +479,6 @@ fn person(identity: &Authenticated) -> UserInfo {
     groups.extend(GROUPS_OF_ALL.map(str::to_owned));
     let name = identity.user_id.clone();
     UserInfo { name, uid: String::new(), groups, extra: identity_extra(identity) }
-}
-
-/// The person as the REST view knows them.
-fn viewer(identity: &Authenticated) -> rest_view::Caller {
-    rest_view::Caller {
-        user_id: identity.user_id.clone(),
-        token_id: Some(identity.token_id.clone()),
-        auth_provider: Some(identity.auth_provider.clone()),
-        groups: identity.groups.clone(),
-        token_cluster: identity.cluster.clone(),
-        csrf: identity.csrf().cloned(),
-        ..rest_view::Caller::default()
-    }
 }
 
 fn outbound(body: Body) -> Outbound {

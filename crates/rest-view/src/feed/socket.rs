@@ -75,7 +75,7 @@ where
         .max_frame_size(Some(CLIENT_MESSAGE_MAX_BYTES));
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     let (mut sink, mut stream) = socket.split();
-    let revoked = follower.asked.subscriber.ended.clone();
+    let revoked = follower.asked.subscriber.caller.ended.clone();
     let ending = tokio::select! {
         biased;
         () = stop.cancelled() => Ending::Stopping,

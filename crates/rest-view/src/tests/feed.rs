@@ -71,7 +71,6 @@ impl World {
             caller: Caller::user(user),
             client: self.cluster.client(user),
             rights: Box::new(move || rbac.generation()),
-            ended: CancellationToken::new(),
         }
     }
 
@@ -418,7 +417,7 @@ async fn all_sockets_share_one_watch_that_ends_with_the_last() {
 async fn a_login_that_ends_ends_its_sockets_and_no_others() {
     let world = World::start().await;
     let subscriber = world.subscriber("admin");
-    let login = subscriber.ended.clone();
+    let login = subscriber.caller.ended.clone();
     let opened = world.connect(subscriber, get("/v3/subscribe", &[]), 1024).await;
     let mut socket = opened.unwrap_or_else(|answer| panic!("{answer:?}"));
     let mut other = world.open("admin", "/v3/subscribe").await;

@@ -15,7 +15,6 @@ use test_kit::PATIENCE;
 use tokio::io::DuplexStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{self, Message};
-use tokio_util::sync::CancellationToken;
 
 use super::places::{Person, Places};
 
@@ -73,10 +72,5 @@ impl Socket {
 fn subscriber(places: &Arc<Places>, who: Person) -> Subscriber {
     let (caller, client) = places.caller(who);
     let api = places.world.api.clone();
-    Subscriber {
-        caller,
-        client,
-        rights: Box::new(move || api.server.authorizer().generation()),
-        ended: CancellationToken::new(),
-    }
+    Subscriber { caller, client, rights: Box::new(move || api.server.authorizer().generation()) }
 }
