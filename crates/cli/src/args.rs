@@ -20,7 +20,7 @@ pub use cluster::{
     KubectlArgs, RemoveArgs,
 };
 pub use login::{ContextCommand, LoginArgs, VersionArgs};
-pub use node::{NodeChangeArgs, NodeCommand, NodesArgs};
+pub use node::{DrainArgs, NodeChangeArgs, NodeCommand, NodesArgs};
 pub use project::{Member, NamespaceCommand, ProjectArg, ProjectCommand};
 pub use resource::{ApplyArgs, AuditArgs, InspectArgs, PsArgs, WaitCommandArgs};
 

@@ -1,8 +1,10 @@
 //! Nodes of a cluster.
 
-use clap::{Args, Subcommand};
+use std::time::Duration;
 
-use super::{ClusterArg, ListArgs, ServerArgs};
+use clap::{ArgAction, Args, Subcommand};
+
+use super::{ClusterArg, ListArgs, ServerArgs, duration};
 use crate::completion;
 
 #[derive(Clone, Debug, Subcommand)]
@@ -25,6 +27,10 @@ pub enum NodeCommand {
     Cordon(NodesArgs),
     /// Let new pods come to nodes again
     Uncordon(NodesArgs),
+    /// Cordon nodes and evict their pods, one node after the other; ctrl-c stops it
+    Drain(DrainArgs),
+    /// Stop the drain of nodes; they stay cordoned
+    StopDrain(NodesArgs),
     /// Delete nodes from a cluster; their machines stay
     #[command(visible_alias = "remove")]
     Rm {
@@ -51,6 +57,33 @@ pub struct NodeChangeArgs {
     pub cluster: ClusterArg,
     #[command(flatten)]
     pub server: ServerArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct DrainArgs {
+    #[command(flatten)]
+    pub nodes: NodesArgs,
+    /// Also evict pods that nothing starts again elsewhere
+    #[arg(long)]
+    pub force: bool,
+    /// Leave pods of DaemonSets; with "false" they stand in the way
+    #[arg(
+        long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true,
+        default_missing_value = "true", value_name = "BOOL"
+    )]
+    pub ignore_daemonsets: bool,
+    /// Also evict pods whose data in an emptyDir is lost by that
+    #[arg(long)]
+    pub delete_emptydir_data: bool,
+    /// Seconds that each pod has to end; -1 is its own period
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub grace_period: Option<i64>,
+    /// Give up after this long for each node, at most 3h; pods that were evicted are not brought back
+    #[arg(long, value_parser = duration, default_value = "2m", value_name = "TIME")]
+    pub timeout: Duration,
+    /// Start it and return; the server goes on
+    #[arg(long)]
+    pub no_wait: bool,
 }
 
 #[derive(Args, Clone, Debug)]

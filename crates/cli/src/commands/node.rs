@@ -1,7 +1,8 @@
-//! `drover node ls|label|annotate|taint|cordon|uncordon|rm`: through the cluster's own API, with the
+//! `drover node ls|label|annotate|taint|cordon|uncordon|drain|stop-drain|rm`: through the cluster's own API, with the
 //! words of kubectl.
 
 mod change;
+mod drain;
 
 use http::Method;
 use serde_json::{Value, json};
@@ -70,6 +71,8 @@ pub async fn run(command: NodeCommand) -> Result<(), CliError> {
         NodeCommand::Taint(args) => taint(&args).await,
         NodeCommand::Cordon(args) => cordon(&args, true).await,
         NodeCommand::Uncordon(args) => cordon(&args, false).await,
+        NodeCommand::Drain(args) => drain::drain(&args).await,
+        NodeCommand::StopDrain(args) => drain::stop(&args).await,
         NodeCommand::Rm { nodes, yes } => remove(&nodes, yes).await,
     }
 }

@@ -1,0 +1,172 @@
+//! `drover node drain` and `stop-drain`: the server evicts the pods, as the caller; these start it, follow it,
+//! and stop it when they are interrupted.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::time::sleep;
+
+use crate::api::{Api, id, text};
+use crate::args::{DrainArgs, NodesArgs};
+use crate::checklist::Checklist;
+use crate::commands::place;
+use crate::error::{CliError, Failure};
+
+/// Between two looks.
+const POLL_EVERY: Duration = Duration::from_millis(300);
+
+/// Drains the nodes one after the other.
+pub async fn drain(args: &DrainArgs) -> Result<(), CliError> {
+    let api = Api::open(args.nodes.server.name())?;
+    let nodes = find_all(&api, &args.nodes).await?;
+    for node in &nodes {
+        let name = text(node, "nodeName");
+        api.action(
+            "nodes",
+            id(node),
+            "drain",
+            &options(args),
+            &format!("draining node \"{name}\""),
+        )
+        .await?;
+        if args.no_wait {
+            tell!("node {name} is being drained");
+            continue;
+        }
+        tokio::select! {
+            ended = follow(&api, node) => ended?,
+            _ = tokio::signal::ctrl_c() => {
+                stop_one(&api, node).await?;
+                return Err(CliError::new(Failure::Other, "interrupted").hint(AFTERWARDS));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Stops drains; the nodes stay cordoned.
+pub async fn stop(args: &NodesArgs) -> Result<(), CliError> {
+    let api = Api::open(args.server.name())?;
+    for node in find_all(&api, args).await? {
+        stop_one(&api, &node).await?;
+    }
+    Ok(())
+}
+
+const AFTERWARDS: &str =
+    "what was evicted is not undone; \"drover node uncordon\" lets pods come to the node again";
+
+async fn stop_one(api: &Api, node: &Value) -> Result<(), CliError> {
+    let name = text(node, "nodeName");
+    let what = format!("stopping the drain of node \"{name}\"");
+    match api.action("nodes", id(node), "stopDrain", &json!({}), &what).await {
+        // The action is there only while there is something to stop.
+        Err(error) if error.failure == Failure::NotFound => {
+            tell!("node {name} is not being drained");
+            Ok(())
+        }
+        Err(error) => Err(error),
+        Ok(_) => {
+            tell!("stopped the drain of node {name}; it stays cordoned");
+            Ok(())
+        }
+    }
+}
+
+fn options(args: &DrainArgs) -> Value {
+    let mut options = Map::from_iter([
+        ("force".to_owned(), args.force.into()),
+        ("ignoreDaemonSets".to_owned(), args.ignore_daemonsets.into()),
+        ("deleteLocalData".to_owned(), args.delete_emptydir_data.into()),
+        ("timeout".to_owned(), args.timeout.as_secs().into()),
+    ]);
+    if let Some(seconds) = args.grace_period {
+        options.insert("gracePeriod".to_owned(), seconds.into());
+    }
+    options.into()
+}
+
+/// The nodes of these names, as the server knows them: all, or an error that names the first that is missing.
+async fn find_all(api: &Api, args: &NodesArgs) -> Result<Vec<Value>, CliError> {
+    let cluster = place::cluster(api, args.cluster.name()).await?;
+    let all = api.list("nodes", &[("clusterId", id(&cluster))]).await?;
+    let find = |name: &String| {
+        let node = all.iter().find(|node| text(node, "nodeName") == name);
+        node.cloned().ok_or_else(|| {
+            let text = format!("cluster \"{}\" has no node \"{name}\"", text(&cluster, "name"));
+            CliError::new(Failure::NotFound, text)
+                .hint("\"drover node ls\" shows the nodes of a cluster")
+        })
+    };
+    args.names.iter().map(find).collect()
+}
+
+/// Shows the progress until the drain has ended.
+async fn follow(api: &Api, node: &Value) -> Result<(), CliError> {
+    let name = text(node, "nodeName");
+    let mut list = Checklist::on_stderr();
+    list.begin(&format!("draining node {name}"));
+    let ended = loop {
+        match api.get("nodes", id(node), "watching the node").await {
+            Ok(node) => match outcome(&node) {
+                Some(ended) => break ended,
+                None => list.detail(text(&node, "transitioningMessage")),
+            },
+            Err(error) if error.failure == Failure::Unreachable => list.detail(&error.message),
+            Err(error) => break Err(error),
+        }
+        sleep(POLL_EVERY).await;
+    };
+    match ended {
+        Ok(said) => {
+            list.done(&said);
+            Ok(())
+        }
+        Err(error) => {
+            list.fail();
+            Err(error)
+        }
+    }
+}
+
+/// How the drain of this node ended; `None`: it goes on.
+fn outcome(node: &Value) -> Option<Result<String, CliError>> {
+    let name = text(node, "nodeName");
+    let failed = |why: &str| {
+        let text = format!("node \"{name}\" was not drained: {why}");
+        Some(Err(CliError::new(Failure::Other, text)))
+    };
+    let mut conditions = node["conditions"].as_array().into_iter().flatten();
+    let Some(drained) = conditions.find(|condition| condition["type"] == "Drained") else {
+        return failed("it was uncordoned meanwhile");
+    };
+    let message = text(drained, "message");
+    match text(drained, "status") {
+        "Unknown" => None,
+        "True" => Some(Ok(message.trim_end_matches('.').to_lowercase())),
+        _ => failed(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(conditions: &Value) -> Value {
+        json!({"nodeName": "n1", "conditions": conditions})
+    }
+
+    #[test]
+    fn a_drain_has_ended_when_its_condition_says_so() {
+        let drained = |status: &str| {
+            let message = "Pods evicted: 2.";
+            node(&json!([{"type": "Drained", "status": status, "message": message}]))
+        };
+        assert!(outcome(&drained("Unknown")).is_none());
+        assert_eq!(outcome(&drained("True")).unwrap().unwrap(), "pods evicted: 2");
+        let error = outcome(&drained("False")).unwrap().unwrap_err();
+        assert_eq!(error.message, "node \"n1\" was not drained: Pods evicted: 2.");
+        let error = outcome(&node(&json!([]))).unwrap().unwrap_err();
+        assert!(error.message.contains("uncordoned meanwhile"));
+    }
+}
