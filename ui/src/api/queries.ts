@@ -186,6 +186,28 @@ export function cordonNode(node: Node, cordoned: boolean): Promise<unknown> {
   return request("POST", `/v3/nodes/${encodeURIComponent(node.id)}?action=${action}`, {});
 }
 
+/** What a drain may do; what is left out is as the server has it. */
+export interface DrainOptions {
+  /** Also pods that nothing starts again. */
+  force: boolean;
+  /** Also pods that lose their data in an emptyDir. */
+  deleteLocalData: boolean;
+  /** Seconds that each pod has to end; -1 is its own period. */
+  gracePeriod: number;
+  /** Seconds after which the drain gives up. */
+  timeout: number;
+}
+
+/** Begins to evict the pods of a node. */
+export function drainNode(node: Node, options: DrainOptions): Promise<unknown> {
+  return request("POST", `/v3/nodes/${encodeURIComponent(node.id)}?action=drain`, options);
+}
+
+/** Ends a drain; the node stays cordoned. */
+export function stopDrain(node: Node): Promise<unknown> {
+  return request("POST", `/v3/nodes/${encodeURIComponent(node.id)}?action=stopDrain`, {});
+}
+
 /** Deletes a node from its cluster. */
 export function deleteNode(node: Node): Promise<unknown> {
   return request("DELETE", `/v3/nodes/${encodeURIComponent(node.id)}`);

@@ -1,9 +1,17 @@
-/** What can be done with a node: cordon, uncordon, delete. Who may not finds it locked, with the reason. */
+/** What can be done with a node: cordon, uncordon, drain, delete. Who may not finds it locked, with the reason. */
 
-import { IconDots, IconPlayerPause, IconPlayerPlay, IconTrash } from "@tabler/icons-react";
+import {
+  IconDots,
+  IconLogout2,
+  IconPlayerPause,
+  IconPlayerPlay,
+  IconPlayerStop,
+  IconTrash,
+} from "@tabler/icons-react";
 import { useMutation } from "@tanstack/react-query";
+import { useState } from "react";
 import { sentence } from "../../api/errors.ts";
-import { cordonNode, deleteNode } from "../../api/queries.ts";
+import { cordonNode, deleteNode, stopDrain } from "../../api/queries.ts";
 import type { Node } from "../../api/types.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
@@ -11,6 +19,8 @@ import { Menu, MenuItem } from "../../ui/Menu.tsx";
 import { Notice } from "../../ui/Notice.tsx";
 import { Shape } from "../../ui/StateMark.tsx";
 import { tell } from "../../ui/Toasts.tsx";
+import { DrainDialog } from "./DrainDialog.tsx";
+import { isDraining } from "./nodes.ts";
 
 interface NodeMenuProps {
   node: Node;
@@ -20,44 +30,85 @@ interface NodeMenuProps {
 }
 
 export function NodeMenu({ node, denial, onDelete }: NodeMenuProps) {
+  const [draining, setDraining] = useState(false);
+  const label = `More actions for ${node.name}`;
+  const denied = node.links?.update ? undefined : denial;
+  return (
+    <>
+      {draining && <DrainDialog node={node} onClose={() => setDraining(false)} />}
+      <Menu
+        label={label}
+        trigger={
+          <Button kind="ghost" small aria-label={label}>
+            <IconDots size={16} stroke={1.5} />
+          </Button>
+        }
+      >
+        {isDraining(node) ? (
+          <StopDrain node={node} denied={denied} />
+        ) : (
+          <>
+            <Cordon node={node} denied={denied} />
+            <MenuItem
+              icon={<IconLogout2 size={16} stroke={1.5} />}
+              deniedBecause={denied}
+              onSelect={() => setDraining(true)}
+            >
+              Drain…
+            </MenuItem>
+          </>
+        )}
+        <MenuItem
+          icon={<IconTrash size={16} stroke={1.5} />}
+          danger
+          deniedBecause={node.links?.remove ? undefined : denial}
+          onSelect={() => onDelete(node)}
+        >
+          Delete…
+        </MenuItem>
+      </Menu>
+    </>
+  );
+}
+
+interface ChangeProps {
+  node: Node;
+  denied: string | undefined;
+}
+
+function Cordon({ node, denied }: ChangeProps) {
   const cordoned = node.unschedulable === true;
   const cordon = useMutation({
     mutationFn: () => cordonNode(node, !cordoned),
     onSuccess: () => tell("ok", `${cordoned ? "Uncordoned" : "Cordoned"} ${node.name}`),
     onError: (error) => tell("err", `${node.name} was not changed. ${sentence(error)}`),
   });
-  const label = `More actions for ${node.name}`;
+  const Icon = cordoned ? IconPlayerPlay : IconPlayerPause;
   return (
-    <Menu
-      label={label}
-      trigger={
-        <Button kind="ghost" small aria-label={label}>
-          <IconDots size={16} stroke={1.5} />
-        </Button>
-      }
+    <MenuItem
+      icon={<Icon size={16} stroke={1.5} />}
+      deniedBecause={denied}
+      onSelect={() => cordon.mutate()}
     >
-      <MenuItem
-        icon={
-          cordoned ? (
-            <IconPlayerPlay size={16} stroke={1.5} />
-          ) : (
-            <IconPlayerPause size={16} stroke={1.5} />
-          )
-        }
-        deniedBecause={node.links?.update ? undefined : denial}
-        onSelect={() => cordon.mutate()}
-      >
-        {cordoned ? "Uncordon" : "Cordon"}
-      </MenuItem>
-      <MenuItem
-        icon={<IconTrash size={16} stroke={1.5} />}
-        danger
-        deniedBecause={node.links?.remove ? undefined : denial}
-        onSelect={() => onDelete(node)}
-      >
-        Delete…
-      </MenuItem>
-    </Menu>
+      {cordoned ? "Uncordon" : "Cordon"}
+    </MenuItem>
+  );
+}
+
+function StopDrain({ node, denied }: ChangeProps) {
+  const stop = useMutation({
+    mutationFn: () => stopDrain(node),
+    onSuccess: () => tell("ok", `Stopped the drain of ${node.name}; it stays cordoned`),
+    onError: (error) => tell("err", `The drain goes on. ${sentence(error)}`),
+  });
+  return (
+    <MenuItem
+      icon={<IconPlayerStop size={16} stroke={1.5} />}
+      deniedBecause={denied}
+      onSelect={() => stop.mutate()}
+    >
+      Stop draining
+    </MenuItem>
   );
 }
 

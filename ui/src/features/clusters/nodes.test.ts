@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Condition, Node } from "../../api/types.ts";
-import { inOrder, nodeProblems, nodeReason, nodeTone, nodeWord } from "./nodes.ts";
+import { inOrder, isDraining, nodeProblems, nodeReason, nodeTone, nodeWord } from "./nodes.ts";
 
 function node(name: string, conditions: Condition[], change: Partial<Node> = {}): Node {
   return { id: `c-1:${name}`, type: "node", name, conditions, ...change };
@@ -33,6 +33,33 @@ test("a node says in a word how it is, and why unless it is simply ready", () =>
   expect(nodeReason(broken)).toBe("container runtime is down");
   for (const one of [pressed, silent, cordoned, node("f", [])])
     expect(nodeReason(one)).toBeTruthy();
+});
+
+test("a drain is told while it goes on and when it failed, of a cordoned node alone", () => {
+  const drained = (status: string, reason: string, unschedulable = true) =>
+    node("n", [ready, { type: "Drained", status, reason, message: "1 of 2" }], { unschedulable });
+  const states = [
+    drained("Unknown", "Draining"),
+    drained("True", "Drained"),
+    drained("False", "TimedOut"),
+    drained("False", "Stopped"),
+    drained("True", "Drained", false),
+  ];
+  expect(states.map(nodeWord)).toEqual([
+    "Draining",
+    "Drained",
+    "Drain failed",
+    "Cordoned",
+    "Ready",
+  ]);
+  expect(states.map(nodeTone)).toEqual(["run", "done", "warn", "done", "ok"]);
+  expect(states.map(isDraining)).toEqual([true, false, false, false, false]);
+  expect(states.map(nodeReason).slice(0, 3)).toEqual([
+    "1 of 2",
+    "Takes no new pods: it was drained.",
+    "1 of 2",
+  ]);
+  expect(nodeProblems(states).map(({ text }) => text)).toEqual(["1 of 2"]);
 });
 
 test("only what is wrong needs a look, worst first", () => {

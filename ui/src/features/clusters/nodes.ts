@@ -20,16 +20,33 @@ function pressures(node: Node): Condition[] {
   );
 }
 
+/** The drain that the node says something of: one of a node that takes pods is of the past. */
+function drain(node: Node): Condition | undefined {
+  return node.unschedulable ? find(node, "Drained") : undefined;
+}
+
+/** Whether its pods are being evicted. */
+export function isDraining(node: Node): boolean {
+  return drain(node)?.status === "Unknown";
+}
+
+/** A drain that ended before all pods had, and not because somebody stopped it. */
+function failedDrain(node: Node): Condition | undefined {
+  const ended = drain(node);
+  return ended?.status === "False" && ended.reason !== "Stopped" ? ended : undefined;
+}
+
 export function nodeTone(node: Node): Tone {
   if (node.state === "removing") return "rem";
   const ready = find(node, "Ready")?.status;
   if (ready === "Unknown") return "off";
   if (ready !== "True") return node.transitioning === "yes" ? "run" : "err";
-  if (pressures(node).length > 0) return "warn";
+  if (pressures(node).length > 0 || failedDrain(node)) return "warn";
+  if (isDraining(node)) return "run";
   return node.unschedulable ? "done" : "ok";
 }
 
-/** `Ready`, `Not ready`, `Ready, memory pressure`, `Cordoned`. */
+/** `Ready`, `Not ready`, `Ready, memory pressure`, `Cordoned`, `Draining`, `Drained`, `Drain failed`. */
 export function nodeWord(node: Node): string {
   const ready = find(node, "Ready")?.status;
   if (node.state === "removing") return "Removing";
@@ -37,6 +54,9 @@ export function nodeWord(node: Node): string {
   if (ready !== "True") return "Not ready";
   const [pressure] = pressures(node);
   if (pressure) return `Ready, ${lower(pressure.type)}`;
+  if (isDraining(node)) return "Draining";
+  if (failedDrain(node)) return "Drain failed";
+  if (drain(node)?.status === "True") return "Drained";
   return node.unschedulable ? "Cordoned" : "Ready";
 }
 
@@ -51,6 +71,9 @@ export function nodeReason(node: Node): string | undefined {
     return ready.message || ready.reason || "The kubelet gives no reason.";
   const [pressure] = pressures(node);
   if (pressure) return pressure.message || PRESSURES[pressure.type];
+  const unfinished = isDraining(node) ? drain(node) : failedDrain(node);
+  if (unfinished) return unfinished.message;
+  if (drain(node)?.status === "True") return "Takes no new pods: it was drained.";
   return node.unschedulable ? "Takes no new pods: somebody cordoned it." : undefined;
 }
 
@@ -67,7 +90,8 @@ export function nodeProblems(nodes: readonly Node[]): NodeProblem[] {
   const found = nodes.flatMap((node) => {
     const tone = nodeTone(node);
     if (!order.includes(tone)) return [];
-    const since = find(node, tone === "warn" ? (pressures(node)[0]?.type ?? "") : "Ready");
+    const cause = tone === "warn" ? (pressures(node)[0]?.type ?? "Drained") : "Ready";
+    const since = find(node, cause);
     return [{ node, tone, text: nodeReason(node) ?? "", since: since?.lastTransitionTime }];
   });
   return found.sort((one, other) => order.indexOf(one.tone) - order.indexOf(other.tone));
