@@ -40,6 +40,8 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
         .finalizers(&[keys::CLUSTER_FINALIZER])
         .admit_with(Arc::new(cluster::admission::ClusterRules::new(context)));
     let health = connections.clone();
+    let drains = Arc::<node::drain::Drains>::default();
+    let recovered = drains.clone();
     Feature::new("clusters")
         .kind_with(cluster_rules)
         .kind::<ClusterRegistrationToken>()
@@ -56,11 +58,20 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
             cluster_registration_token::management::identity(),
             cluster_registration_token::management::run,
         ))
+        .management(ManagementSpec::new(node::drain::identity(), move |context, client| {
+            node::drain::recover(context, client, recovered.clone())
+        }))
         .downstream(DownstreamSpec::new(node::sync::identity(), node::sync::build))
         .downstream(DownstreamSpec::new(cluster::ownership::identity(), cluster::ownership::build))
         .route(Route::public("/v3/import/", Arc::new(import)))
         .route(Route::authenticated(cluster::import_check::PATH, Arc::new(check)))
-        .view(ViewSpec::new(|_| vec![node::view::view(), cluster_registration_token::view::view()]))
+        .view(ViewSpec::new(|_| vec![cluster_registration_token::view::view()]))
+        .view(ViewSpec::acting_as(node::drain::identity(), move |context, client| {
+            let drainer = node::drain::Drainer::new(context, client, drains.clone());
+            let store = node::store::NodeStore::default();
+            let actions = node::actions::actions(&store, &drainer);
+            vec![node::view::view(store, actions)]
+        }))
         .view(ViewSpec::acting_as(cluster::actions::identity(), |context, client| {
             let kubeconfig = cluster::actions::GenerateKubeconfig::new(context, client);
             let view = cluster::view::view(kubeconfig);

@@ -76,10 +76,11 @@ impl KubeApi {
             tokens: Arc::new(Nobody),
             audiences: Vec::new(),
         };
-        let kinds = match profile {
+        let mut kinds = match profile {
             Profile::Management => builtin::management_profile(),
             Profile::Cluster => builtin::full_profile(&std::sync::Arc::default()),
         };
+        builtin::add_endpoints(&registry, &mut kinds);
         registry.install(kinds).await.unwrap();
         registry.install(rbac_resources(&guard)).await.unwrap();
         registry.install(review_resources(&reviews)).await.unwrap();

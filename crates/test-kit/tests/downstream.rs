@@ -5,6 +5,8 @@
 
 #[path = "downstream/cluster_types.rs"]
 mod cluster_types;
+#[path = "downstream/drains.rs"]
+mod drains;
 #[path = "downstream/nodes.rs"]
 mod nodes;
 #[path = "downstream/openapi.rs"]

@@ -1,16 +1,25 @@
-//! The actions `cordon` and `uncordon`: whether new pods may come to a node, set as the caller.
+//! The actions of a node, each as the caller: `cordon` and `uncordon` say whether new pods may come to it, `drain`
+//! and `stopDrain` whether those that are there have to go.
 
 use futures::future::BoxFuture;
 use http::StatusCode;
-use rest_view::{Action, ActionAnswer, ActionHandler, ActionRequest, ApiError};
+use rest_view::{Action, ActionAnswer, ActionHandler, ActionRequest, ApiError, Key};
 use serde_json::Value;
 
 use super::change::Change;
-use super::store::NodeStore;
+use super::drain::plan::Options;
+use super::drain::task::Task;
+use super::drain::{Drainer, condition};
+use super::store::{NodeStore, client_of, joined_name, require};
 
 /// Whether the scheduler leaves the node out.
 pub fn is_cordoned(stored: &Value) -> bool {
     stored["status"]["internalNodeSpec"]["unschedulable"] == true
+}
+
+/// Whether its pods are being evicted.
+pub fn is_draining(stored: &Value) -> bool {
+    condition::stored(stored).is_some_and(|condition| condition["status"] == "Unknown")
 }
 
 struct Cordon {
@@ -32,11 +41,65 @@ impl ActionHandler for Cordon {
     }
 }
 
-/// Both actions, of which a node is offered the one that changes it.
-pub fn actions(store: &NodeStore) -> [Action; 2] {
+struct Drain {
+    store: NodeStore,
+    drainer: Drainer,
+}
+
+impl ActionHandler for Drain {
+    fn run<'a>(
+        &'a self,
+        request: ActionRequest<'a>,
+    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+        Box::pin(async move {
+            let node = request.object.ok_or_else(ApiError::no_such_id)?;
+            let context = request.context;
+            require(context, "update", node).await?;
+            let (options, name) = (Options::of(&request.input), joined_name(node)?);
+            let cluster = client_of(context, node);
+            let task = Task::new(context.caller, node, name, cluster, options);
+            task.require_eviction().await?;
+            if let Some(text) = task.refusal().await? {
+                let text = format!("nothing was evicted: {text}");
+                return Err(ApiError::new(422, "InvalidState", text));
+            }
+            self.store.change(context, node, &Change::cordon(true)).await?;
+            self.drainer.start(task).await?;
+            Ok(ActionAnswer::Empty(StatusCode::OK))
+        })
+    }
+}
+
+struct StopDrain {
+    drainer: Drainer,
+}
+
+impl ActionHandler for StopDrain {
+    fn run<'a>(
+        &'a self,
+        request: ActionRequest<'a>,
+    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+        Box::pin(async move {
+            let node = request.object.ok_or_else(ApiError::no_such_id)?;
+            require(request.context, "update", node).await?;
+            self.drainer.stop(&Key::of(node)).await?;
+            Ok(ActionAnswer::Empty(StatusCode::OK))
+        })
+    }
+}
+
+/// All four, of which a node is offered those that change it.
+pub fn actions(store: &NodeStore, drainer: &Drainer) -> [Action; 4] {
     let cordon = |unschedulable| Cordon { store: store.clone(), unschedulable };
+    let drain = Drain { store: store.clone(), drainer: drainer.clone() };
+    let stop = StopDrain { drainer: drainer.clone() };
     [
         Action::new("cordon", cordon(true)).available_when(|node, _| !is_cordoned(node)),
-        Action::new("uncordon", cordon(false)).available_when(|node, _| is_cordoned(node)),
+        Action::new("uncordon", cordon(false))
+            .available_when(|node, _| is_cordoned(node) && !is_draining(node)),
+        Action::new("drain", drain)
+            .input("nodeDrainInput")
+            .available_when(|node, _| !is_draining(node)),
+        Action::new("stopDrain", stop).available_when(|node, _| is_draining(node)),
     ]
 }

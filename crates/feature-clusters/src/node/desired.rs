@@ -9,6 +9,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::drain;
 use super::usage::{Taken, texts};
 use crate::cluster::owner_reference;
 
@@ -95,7 +96,11 @@ pub fn status(node: &KubeNode, taken: &Taken) -> StatusPatch {
         empty_as_null(json!(texts(&sums)))
     };
     let spec = node.spec.clone().unwrap_or_default();
-    StatusPatch::new()
+    let patch = match spec.unschedulable {
+        Some(true) => StatusPatch::new(),
+        _ => drain::condition::removed(StatusPatch::new()),
+    };
+    patch
         .field("nodeName", node.name_any())
         .field("hostname", optional(address("Hostname")))
         .field("ipAddress", optional(address("InternalIP")))

@@ -57,9 +57,7 @@ impl NodeStore {
         change: &Change,
     ) -> Result<(), ApiError> {
         require(context, "update", stored).await?;
-        let name = name_of(stored).ok_or_else(|| {
-            ApiError::new(409, "NotReady", "the node has not joined its cluster yet")
-        })?;
+        let name = joined_name(stored)?;
         let client = client_of(context, stored);
         answered(write(&client, name, change)).await?;
         self.follow(context, &Key::of(stored), |read| match read {
@@ -142,18 +140,31 @@ impl NodeStore {
     }
 }
 
+/// As [`name_of`], for what needs the node.
+///
+/// # Errors
+/// 409 while it has not joined its cluster.
+pub fn joined_name(stored: &Value) -> Result<&str, ApiError> {
+    let text = "the node has not joined its cluster yet";
+    name_of(stored).ok_or_else(|| ApiError::new(409, "NotReady", text))
+}
+
 /// The name of the downstream node, also while nothing is observed of it yet.
 fn name_of(stored: &Value) -> Option<&str> {
     let names = [&stored["status"]["nodeName"], &stored["spec"]["requestedHostname"]];
     names.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty())
 }
 
-fn client_of(context: &Context<'_>, stored: &Value) -> Client {
+/// Acts in the node's cluster as the caller.
+pub fn client_of(context: &Context<'_>, stored: &Value) -> Client {
     Location { cluster: Key::of(stored).namespace, project: None }.client(context)
 }
 
 /// Refuses who lacks the right on the object here.
-async fn require(context: &Context<'_>, verb: &str, stored: &Value) -> Result<(), ApiError> {
+///
+/// # Errors
+/// 403, or the API could not be asked.
+pub async fn require(context: &Context<'_>, verb: &str, stored: &Value) -> Result<(), ApiError> {
     let key = Key::of(stored);
     if allowed(context, verb, &key).await? {
         return Ok(());

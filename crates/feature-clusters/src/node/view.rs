@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use api_management::node::DRAINED;
 use feature_kit::table;
-use rest_view::{Descriptor, Field, FieldType, Methods, Presentation, Resource};
+use rest_view::state::{Summary, Transitioning};
+use rest_view::{Action, Descriptor, Field, FieldType, Methods, Presentation, Resource};
 use serde_json::{Map, Value, json};
 
-use super::actions::{actions, is_cordoned};
+use super::actions::is_cordoned;
+use super::drain::condition;
 use super::store::{MAY_ACT, NodeStore};
 
-pub fn view() -> Descriptor {
+pub fn view(store: NodeStore, actions: impl IntoIterator<Item = Action>) -> Descriptor {
     let text_map = |name: &str| Field::map(name, FieldType::String).create_update();
-    let store = NodeStore::default();
-    let offered = actions(&store);
     let view = table::descriptor("node")
         .store(Arc::new(store))
         // Nodes join their cluster there; making machines is the node drivers' part.
@@ -23,7 +24,7 @@ pub fn view() -> Descriptor {
         ])
         .formatter(format)
         .personal(&[]);
-    offered.into_iter().fold(view, Descriptor::action)
+    actions.into_iter().fold(view, Descriptor::action)
 }
 
 fn format(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
@@ -33,15 +34,8 @@ fn format(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
         fields.insert("name".to_owned(), status["nodeName"].clone());
     }
     let conditions = conditions(status);
-    let summary = rest_view::state::summarise(
-        &json!({"metadata": stored["metadata"], "status": {"conditions": conditions}}),
-        context.now,
-    );
-    let state = match summary.state.as_str() {
-        "active" if is_cordoned(stored) => "cordoned".to_owned(),
-        _ => summary.state,
-    };
-    fields.insert("state".to_owned(), state.into());
+    let summary = summary(context, stored, &conditions);
+    fields.insert("state".to_owned(), summary.state.into());
     fields.insert("transitioning".to_owned(), summary.transitioning.as_str().into());
     fields.insert("transitioningMessage".to_owned(), summary.message.into());
     fields.insert("conditions".to_owned(), conditions.into());
@@ -51,6 +45,28 @@ fn format(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
     if stored[MAY_ACT] == false {
         resource.actions.clear();
     }
+}
+
+/// A drain that ended says something of a node only while nothing else is wrong with it.
+fn summary(context: &Presentation<'_>, stored: &Value, conditions: &[Value]) -> Summary {
+    let has_ended = |it: &&Value| it["type"] == DRAINED && it["status"] != "Unknown";
+    let drain = conditions.iter().find(has_ended);
+    let others: Vec<&Value> = conditions.iter().filter(|it| !has_ended(it)).collect();
+    let object = json!({"metadata": stored["metadata"], "status": {"conditions": others}});
+    let mut summary = rest_view::state::summarise(&object, context.now);
+    if summary.state != "active" || !is_cordoned(stored) {
+        return summary;
+    }
+    let is_drained = drain.is_some_and(|drain| drain["status"] == "True");
+    summary.state = if is_drained { "drained" } else { "cordoned" }.to_owned();
+    if let Some(drain) = drain
+        && !is_drained
+        && drain["reason"] != condition::STOPPED
+    {
+        summary.transitioning = Transitioning::Error;
+        summary.message = drain["message"].as_str().unwrap_or_default().to_owned();
+    }
+    summary
 }
 
 /// Ours and the downstream node's, in one list.

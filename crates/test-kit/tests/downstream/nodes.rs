@@ -106,10 +106,10 @@ async fn a_node_is_cordoned_and_uncordoned() {
     assert_eq!(place.node().await.unwrap()["spec"]["unschedulable"], true);
     let shown = place.shown(OWNER).await;
     assert_eq!(shown["unschedulable"], true);
-    assert_eq!(offered(&shown), ["update", "remove", "uncordon"]);
+    assert_eq!(offered(&shown), ["update", "remove", "drain", "uncordon"]);
     place.act(200, OWNER, "uncordon").await;
     assert_ne!(place.node().await.unwrap()["spec"]["unschedulable"], true);
-    assert_eq!(offered(&place.shown(OWNER).await), ["update", "remove", "cordon"]);
+    assert_eq!(offered(&place.shown(OWNER).await), ["update", "remove", "cordon", "drain"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

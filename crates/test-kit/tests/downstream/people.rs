@@ -13,7 +13,7 @@ use feature_kit::access::GROUP_PEOPLE;
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{AccessResolver, Membership};
 use http::Request;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use rest_view::{Caller, RestView};
 use serde_json::{Value, json};
@@ -101,6 +101,19 @@ impl People {
         .await;
     }
 
+    /// Takes the role that [`Self::bind`] gave, and waits until it no longer holds in the cluster.
+    pub async fn unbind(&self, user: &str, role: &str) {
+        let api: Api<ClusterRoleTemplateBinding> = Api::namespaced(self.world.admin(), CLUSTER);
+        let name = format!("{user}-{role}");
+        api.delete(&name, &DeleteParams::default()).await.unwrap();
+        eventually("the role gone", async || {
+            let person = Membership { user, groups: &[] };
+            let groups = self.world.graph.cluster_groups(CLUSTER, person);
+            groups.is_empty().then_some(()).ok_or_else(|| format!("{groups:?}"))
+        })
+        .await;
+    }
+
     /// Whether the cluster can be reached from now on.
     pub fn connect(&self, connected: bool) {
         self.connected.store(connected, Ordering::Relaxed);
@@ -111,19 +124,23 @@ impl People {
     fn client(&self, user: &str) -> Client {
         let person = Membership { user, groups: &[] };
         let everybody = ["system:authenticated".to_owned(), GROUP_PEOPLE.to_owned()];
-        let as_user = |groups: Vec<String>| {
+        let name = user.to_owned();
+        let as_user = move |groups: Vec<String>| {
             let groups = groups.into_iter().chain(everybody.clone()).collect();
-            UserInfo { name: user.to_owned(), groups, ..UserInfo::default() }
+            UserInfo { name: name.clone(), groups, ..UserInfo::default() }
         };
         let here = as_user(self.world.graph.management_groups(person));
-        let there = as_user(self.world.graph.cluster_groups(CLUSTER, person));
+        let (graph, user) = (self.world.graph.clone(), user.to_owned());
         let (management, downstream) =
             (self.world.api.server.clone(), self.downstream.server.clone());
         let connected = self.connected.clone();
         let features = self.world.features.clone();
         let service = move |mut request: Request<kube::client::Body>| {
             let (management, downstream) = (management.clone(), downstream.clone());
-            let (here, there, connected) = (here.clone(), there.clone(), connected.clone());
+            let (here, connected) = (here.clone(), connected.clone());
+            // With the roles of the moment.
+            let person = Membership { user: &user, groups: &[] };
+            let there = as_user(graph.cluster_groups(CLUSTER, person));
             let features = features.clone();
             async move {
                 let prefix = format!("/k8s/clusters/{CLUSTER}");
@@ -143,10 +160,20 @@ impl People {
     }
 
     pub async fn ask(&self, who: &str, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        self.ask_as(&Caller::user(who), method, path, body).await
+    }
+    pub async fn ask_as(
+        &self,
+        caller: &Caller,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> (u16, Value) {
+        let client = self.client(&caller.user_id);
         let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
         let request = Request::builder().method(method).uri(path).header("host", "drover.example");
         let request = request.body(body).unwrap();
-        let answer = self.view.handle(request, &Caller::user(who), &self.client(who)).await;
+        let answer = self.view.handle(request, caller, &client).await;
         let (parts, body) = answer.into_parts();
         (parts.status.as_u16(), serde_json::from_slice(&body).unwrap_or_default())
     }

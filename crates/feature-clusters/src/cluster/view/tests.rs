@@ -12,8 +12,8 @@ fn nothing(_: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionAnswer, ApiError>
 }
 
 fn present(kind: &str, stored: &Value) -> Value {
-    let types =
-        [view(nothing), crate::node::view::view(), crate::cluster_registration_token::view::view()];
+    let nodes = crate::node::view::view(crate::node::store::NodeStore::default(), []);
+    let types = [view(nothing), nodes, crate::cluster_registration_token::view::view()];
     let rest = RestView::new(api_versions(), types);
     let urls = Urls::new("https://drover.example");
     let now = "2024-01-01T00:00:00Z".parse().unwrap();
