@@ -24,6 +24,8 @@ import { tell } from "../../ui/Toasts.tsx";
 import { checklist, summary } from "./checklist.ts";
 import styles from "./ImportDialog.module.css";
 import { ImportSteps } from "./ImportSteps.tsx";
+import { ManagedNotice } from "./ManagedNotice.tsx";
+import { isAlreadyManaged } from "./managed.ts";
 import { ReachNotice } from "./ReachNotice.tsx";
 import { RemoveDialog } from "./RemoveDialog.tsx";
 import { useRemovalDenial } from "./rights.ts";
@@ -145,6 +147,7 @@ function FollowDialog({ cluster, onClose }: { cluster: Cluster; onClose(): void 
   const token = newest(tokens.data ?? []);
   const steps = checklist(cluster, token, now);
   const active = cluster.state === "active";
+  const refused = isAlreadyManaged(cluster);
   if (removing) return <RemoveDialog cluster={cluster} onClose={() => setRemoving(false)} />;
   return (
     <Dialog
@@ -182,7 +185,8 @@ function FollowDialog({ cluster, onClose }: { cluster: Cluster; onClose(): void 
           {sentence(tokens.error)}
         </Notice>
       )}
-      {!active && <ReachNotice />}
+      {!active && !refused && <ReachNotice />}
+      <ManagedNotice cluster={cluster} />
       <Command cluster={cluster} token={token} now={now} pending={tokens.isPending} />
       <div className={styles.watch}>
         <h3 className={styles.step}>2 Watch it arrive</h3>

@@ -15,6 +15,7 @@ import { Shape, State } from "../../ui/StateMark.tsx";
 import { Ago, useNow } from "../../ui/Time.tsx";
 import { ClusterHead, useCluster } from "./ClusterPage.tsx";
 import { explainAll, isTrue } from "./conditions.ts";
+import { isAlreadyManaged } from "./managed.ts";
 import {
   isPast,
   lastHeard,
@@ -72,7 +73,7 @@ function Rooms({ cluster }: { cluster: Cluster }) {
 function NeedsALook({ cluster, now }: { cluster: Cluster; now: Date }) {
   const nodes = useQuery(nodesQuery(cluster.id));
   const past = isPast(cluster);
-  const reason = past ? undefined : reasonOf(cluster, now);
+  const reason = past || isAlreadyManaged(cluster) ? undefined : reasonOf(cluster, now);
   const [first] = problems(cluster);
   const bad = past ? [] : nodeProblems(nodes.data ?? []);
   if (!reason && bad.length === 0) return null;
