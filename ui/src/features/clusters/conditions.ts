@@ -178,6 +178,15 @@ const TABLE: Record<string, Entry> = {
     next: BY_ITSELF,
     tone: "run",
   },
+  Effective: {
+    title: "Settings take effect",
+    failing: "Settings without effect",
+    known: true,
+    holds: "Everything that is asked of the cluster is acted on.",
+    meaning: "Some settings of the cluster are stored, but this version does not act on them.",
+    next: "Do not rely on these settings.",
+    tone: "warn",
+  },
   NoDiskPressure: {
     title: "Room on disks",
     failing: "Short of disk",

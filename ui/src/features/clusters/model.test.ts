@@ -110,6 +110,14 @@ test("states look as they are meant, and failures of any state look broken", () 
   expect(stateWord(pressed)).toBe("Active, 1 warning");
 });
 
+test("settings that nothing acts on are a warning that names them, not a failure", () => {
+  const said = "This version does not act on them: enableNetworkPolicy.";
+  const idle = but(cluster(), condition("Effective", "False", "NotImplemented", said));
+  expect(toneOf(idle)).toBe("warn");
+  expect(stateWord(idle)).toBe("Active, 1 warning");
+  expect(reasonOf(idle, NOW)?.text).toBe(said);
+});
+
 test("an agent that was not let in never was the cluster's, so that nothing waits for it", () => {
   const taken = but(waiting(), condition("Connected", "Unknown", "AlreadyManaged"));
   expect(lastHeard(taken)).toBeUndefined();
