@@ -1,8 +1,9 @@
 /** A cluster that an entry manages, imported a second time: the page names the first entry and has the ways on. */
 
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { drover } from "./programs.ts";
+import { drover, SCREENS } from "./programs.ts";
 import { PASSWORD, type Visitor, World } from "./world.ts";
 
 const world = new World(["--clusters", "1", "--nodes", "2"]);
@@ -62,6 +63,34 @@ test("the page that waits for the agent says that it was refused, by the name of
   await visitor.leave();
 });
 
+test.each(["light", "dark"] as const)(
+  "in %s the ways on can be used in any window",
+  async (theme) => {
+    const visitor = await world.visitor(theme);
+    const { page } = visitor;
+    await visitor.signIn();
+    const { data } = await visitor.api<{ data: { id: string }[] }>(
+      "GET",
+      "/v3/clusters?name=again",
+    );
+    mkdirSync(SCREENS, { recursive: true });
+    for (const width of [1440, 390]) {
+      await page.setViewportSize({ width, height: 900 });
+      const addresses = { page: "/c/again", import: `/clusters?import=${data[0]?.id}` };
+      for (const [name, address] of Object.entries(addresses)) {
+        await page.goto(address);
+        await page.getByText(NAMED).waitFor();
+        await visitor.expectAccessible(`${name}, ${theme}, ${width}`);
+        await page.screenshot({ path: join(SCREENS, `managed-${name}-${width}-${theme}.png`) });
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+        expect(wide).toBeLessThanOrEqual(width);
+      }
+    }
+    visitor.expectQuiet();
+    await visitor.leave();
+  },
+);
+
 test("an owner who may not see the other entry reads that there is one, and not which", {
   meta: { guarantee: "secrecy" },
 }, async () => {
@@ -104,8 +133,11 @@ test("the entry that was made by mistake is removed from the page that says so",
   await visitor.signIn();
   await visitor.row("again").getByText("Active").waitFor();
   await world.run(await visitor.importCommand("third"));
-  await page.goto("/c/third");
+  const { data } = await visitor.api<{ data: { id: string }[] }>("GET", "/v3/clusters?name=third");
+  await page.goto(`/clusters?import=${data[0]?.id}`);
   await page.getByText(/^This cluster is managed already, as (edge|again)\.$/).waitFor();
+  // One way to remove it is enough.
+  expect(await page.getByRole("button", { name: "Cancel import…" }).count()).toBe(0);
   await page.getByRole("button", { name: "Remove third…" }).click();
   const dialog = page.getByRole("dialog", { name: /Remove third/ });
   await dialog.getByLabel("Type third").fill("third");

@@ -21,24 +21,35 @@ import {
 import { RemoveDialog } from "./RemoveDialog.tsx";
 import { useRemovalDenial } from "./rights.ts";
 
-export function ManagedNotice({ cluster }: { cluster: Cluster }) {
-  return isAlreadyManaged(cluster) ? <Refused cluster={cluster} /> : null;
+interface ManagedNoticeProps {
+  cluster: Cluster;
+  /** Where a dialog is open already: has it give way to the one that removes the entry. */
+  onRemove?: () => void;
 }
 
-function Refused({ cluster }: { cluster: Cluster }) {
+export function ManagedNotice(props: ManagedNoticeProps) {
+  return isAlreadyManaged(props.cluster) ? <Refused {...props} /> : null;
+}
+
+function Refused({ cluster, onRemove }: ManagedNoticeProps) {
   const check = useQuery(importCheckQuery(cluster.id));
   const denial = useRemovalDenial(cluster);
   const [removing, setRemoving] = useState(false);
   const manager = managerOf(check.data);
   if (check.isPending) return null;
   return (
-    <div className={styles.notice}>
+    <>
       <Notice
         tone="err"
         title={`This cluster is managed already, ${manager.words}.`}
         actions={
           <>
-            <Button small kind="danger" deniedBecause={denial} onClick={() => setRemoving(true)}>
+            <Button
+              small
+              kind="danger"
+              deniedBecause={denial}
+              onClick={onRemove ?? (() => setRemoving(true))}
+            >
               Remove {cluster.name}…
             </Button>
             {manager.name && (
@@ -52,33 +63,40 @@ function Refused({ cluster }: { cluster: Cluster }) {
         <Ways cluster={cluster} manager={manager} />
       </Notice>
       {removing && <RemoveDialog cluster={cluster} onClose={() => setRemoving(false)} />}
-    </div>
+    </>
   );
 }
 
+const ASK_ADMINISTRATOR = "ask an administrator to give it a new agent.";
+
 /** What can be so, and what to do then. */
 function Ways({ cluster, manager: { name } }: { cluster: Cluster; manager: Manager }) {
-  const other = name ?? "the other entry";
+  const other = name ? <b>{name}</b> : "the other entry";
+  const own = <b>{cluster.name}</b>;
   return (
     <>
       <p>
-        The agent that called in for {cluster.name} was refused. A cluster has one entry. Choose
-        what is so; FILE is a kubeconfig of the cluster.
+        The agent that called in for {own} was refused: a cluster has one entry. Choose what is so;
+        FILE is a kubeconfig of the cluster.
       </p>
       <ul className={styles.ways}>
         <li>
           <p>
-            <b>The second import was a mistake:</b> restore the Deployment of the agent of {other},
-            then remove {cluster.name}.
+            The command was run in the wrong cluster: restore the Deployment of the agent of {other}{" "}
+            there. Then run the command in the right cluster, or remove {own}.
           </p>
           <Code text={RESTORE_AGENT} what="the command that restores the agent" tone="onError" />
         </li>
         <li>
           <p>
-            <b>The agent of {other} is lost:</b>{" "}
-            {name
-              ? `give ${name} a new agent, then remove ${cluster.name}.`
-              : "ask an administrator to give it a new agent."}
+            The agent of {other} is lost:{" "}
+            {name ? (
+              <>
+                give {other} a new agent, then remove {own}.
+              </>
+            ) : (
+              ASK_ADMINISTRATOR
+            )}
           </p>
           {name && (
             <Code
@@ -90,8 +108,8 @@ function Ways({ cluster, manager: { name } }: { cluster: Cluster; manager: Manag
         </li>
         <li>
           <p>
-            <b>This is a clone of that cluster</b>, such as one restored from a snapshot: import it
-            as a cluster of its own.
+            This is a clone of that cluster, such as one restored from a snapshot: import it as a
+            cluster of its own.
           </p>
           <Code
             text={asNewCommand(cluster.name)}
