@@ -13,7 +13,7 @@ import { count } from "../../lib/quantity.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Gap } from "../../ui/Gap.tsx";
 import { Meter } from "../../ui/Meter.tsx";
-import { useNarrow } from "../../ui/media.ts";
+import { useNarrow, useWide } from "../../ui/media.ts";
 import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page } from "../../ui/Page.tsx";
 import { Past, usePast } from "../../ui/Past.tsx";
@@ -28,8 +28,14 @@ import { inOrder, nodeReason, nodeTone, nodeWord, roles } from "./nodes.ts";
 import { useNodeDenial } from "./rights.ts";
 import { useVisibleRows } from "./useVisibleRows.ts";
 
-const COLUMNS = 10;
-const COLUMNS_NARROW = 4;
+/** How much the table shows: names and pods, what most windows have room for, all. */
+type Width = "narrow" | "usual" | "wide";
+const COLUMNS: Record<Width, number> = { narrow: 4, usual: 9, wide: 10 };
+
+function useWidth(): Width {
+  const wide = useWide();
+  return useNarrow() ? "narrow" : wide ? "wide" : "usual";
+}
 
 export function NodesPage() {
   const cluster = useCluster();
@@ -96,25 +102,25 @@ function heightOf({ kind, reason }: NodeTableRow): number {
 }
 
 function NodeTable({ cluster, nodes }: { cluster: Cluster; nodes: Node[] }) {
-  const narrow = useNarrow();
+  const width = useWidth();
   const denial = useNodeDenial(cluster, nodes);
   const [leaving, setLeaving] = useState<Node>();
   const rows = useMemo(() => nodeRows(nodes), [nodes]);
   const { visible, gapAfter, frame, measure, onFocus, onBlur } = useVisibleRows(rows, heightOf);
-  const columns = narrow ? COLUMNS_NARROW : COLUMNS;
+  const columns = COLUMNS[width];
   return (
     <div ref={frame} className={table.frame}>
       {leaving && <DeleteNodeDialog node={leaving} onClose={() => setLeaving(undefined)} />}
       <table
         className={`${table.table} ${styles.table}`}
-        data-narrow={narrow || undefined}
+        data-width={width}
         // The head is a row, too.
         aria-rowcount={rows.length + 1}
         onFocus={onFocus}
         onBlur={onBlur}
       >
         <caption className="hidden">Nodes</caption>
-        <Head narrow={narrow} />
+        <Head width={width} />
         <tbody>
           {visible.map(({ row, index, gap }) => (
             <Fragment key={row.key}>
@@ -128,15 +134,12 @@ function NodeTable({ cluster, nodes }: { cluster: Cluster; nodes: Node[] }) {
                 {row.kind === "reason" ? (
                   <>
                     <td />
-                    <td colSpan={columns - 1}>{row.reason}</td>
+                    <td colSpan={columns - 1} className={styles.reason}>
+                      {row.reason}
+                    </td>
                   </>
                 ) : (
-                  <NodeCells
-                    node={row.node}
-                    narrow={narrow}
-                    denial={denial}
-                    onDelete={setLeaving}
-                  />
+                  <NodeCells node={row.node} width={width} denial={denial} onDelete={setLeaving} />
                 )}
               </tr>
             </Fragment>
@@ -148,7 +151,7 @@ function NodeTable({ cluster, nodes }: { cluster: Cluster; nodes: Node[] }) {
   );
 }
 
-function Head({ narrow }: { narrow: boolean }) {
+function Head({ width }: { width: Width }) {
   return (
     <thead>
       <tr>
@@ -156,7 +159,7 @@ function Head({ narrow }: { narrow: boolean }) {
           State
         </th>
         <th scope="col">Node</th>
-        {!narrow && (
+        {width !== "narrow" && (
           <>
             <th scope="col" className={styles.roles}>
               Roles
@@ -167,9 +170,11 @@ function Head({ narrow }: { narrow: boolean }) {
             <th scope="col" className={styles.address}>
               Address
             </th>
-            <th scope="col" className={styles.system}>
-              System
-            </th>
+            {width === "wide" && (
+              <th scope="col" className={styles.system}>
+                System
+              </th>
+            )}
             <th scope="col" className={`${styles.meter} ${table.right}`}>
               CPU reserved
             </th>
@@ -191,13 +196,13 @@ function Head({ narrow }: { narrow: boolean }) {
 
 interface NodeCellsProps {
   node: Node;
-  narrow: boolean;
+  width: Width;
   denial: string | undefined;
   onDelete(node: Node): void;
 }
 
 /** Most events change one node of many: the other rows stay as they are. */
-const NodeCells = memo(function NodeCells({ node, narrow, denial, onDelete }: NodeCellsProps) {
+const NodeCells = memo(function NodeCells({ node, width, denial, onDelete }: NodeCellsProps) {
   const past = usePast();
   const right = [table.right, past && table.past].filter(Boolean).join(" ");
   const pods = usage(node, "pods").taken;
@@ -206,13 +211,19 @@ const NodeCells = memo(function NodeCells({ node, narrow, denial, onDelete }: No
       <td>
         <State tone={nodeTone(node)}>{nodeWord(node)}</State>
       </td>
-      <td className="strong">{node.name}</td>
-      {!narrow && (
+      <td className="strong" title={node.name}>
+        {node.name}
+      </td>
+      {width !== "narrow" && (
         <>
           <td className={table.quiet}>{roles(node)}</td>
           <td className={table.quiet}>{node.info?.kubernetes?.kubeletVersion || "—"}</td>
           <td className={`${table.quiet} mono`}>{node.ipAddress || "—"}</td>
-          <td className={table.quiet}>{node.info?.os?.operatingSystem || "—"}</td>
+          {width === "wide" && (
+            <td className={table.quiet} title={node.info?.os?.operatingSystem}>
+              {node.info?.os?.operatingSystem || "—"}
+            </td>
+          )}
           <td className={right}>
             <Meter percent={usage(node, "cpu").percent} />
           </td>

@@ -128,10 +128,10 @@ function Room({ title, usage: { taken, whole, percent }, figure, pods }: RoomPro
   const past = usePast();
   const known = taken !== undefined && whole !== undefined;
   const verb = pods ? "running or placed" : "reserved";
-  const words = known ? `${figure(taken)} ${verb}` : "not known yet";
+  const words = known ? `${figure(taken)} ${verb}` : "Not known yet";
   const room = pods ? "room for" : "allocatable";
   const left = !known
-    ? "Nodes tell it once they are read"
+    ? "Known once the nodes are read"
     : past
       ? "As last known"
       : `${figure(Math.max(0, whole - taken))} left for more pods`;
@@ -147,7 +147,7 @@ function Room({ title, usage: { taken, whole, percent }, figure, pods }: RoomPro
       }
     >
       <p className={styles.figure}>
-        <span className={styles.big}>{percent === undefined ? "—" : percentText(percent)}</span>
+        {percent !== undefined && <span className={styles.big}>{percentText(percent)}</span>}
         <span className="second">{words}</span>
       </p>
       <WideMeter

@@ -86,12 +86,12 @@ function Form({ change, username }: { change: Change; username: string }) {
       <input type="hidden" name="username" autoComplete="username" value={username} readOnly />
       <Passwords refused={refused} />
       <p className="second">
-        Your other logins end at once; this one goes on. So do tokens for the API and in
-        kubeconfigs, unless they are to end, too.
+        Your other logins end at once; this one stays. Tokens for the API and in kubeconfigs stay
+        valid, unless you end them as well.
       </p>
       <label className={styles.check} htmlFor={endTokensId}>
         <input id={endTokensId} type="checkbox" name="endTokens" />
-        End my tokens, too
+        End my tokens as well
       </label>
       <div>
         <Button kind="primary" type="submit">
