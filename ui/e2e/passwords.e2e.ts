@@ -68,7 +68,7 @@ test("a user changes the password from the menu, and reads which logins ended an
   await page.getByRole("button", { name: /^You: / }).click();
   await page.getByRole("menuitem", { name: "Change password" }).click();
   await page.getByRole("heading", { name: "Your password", level: 1 }).waitFor();
-  await page.getByText("Your other logins end at once; this one goes on.").waitFor();
+  await page.getByText("Your other logins end at once; this one stays.").waitFor();
   await change(visitor, GIVEN, CHOSEN);
   await page.getByText(/^1 other login of yours ended\. 1 token of yours goes on/).waitFor();
   visitor.expectQuiet();
