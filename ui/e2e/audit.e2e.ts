@@ -57,7 +57,7 @@ test("a failed login shows with its user, address and result, and filters find i
   const visitor = await world.visitor();
   const { page } = visitor;
   await login(visitor, "olive", "a-wrong-guess");
-  await page.getByText("User name and password do not fit together.").waitFor();
+  await page.getByText("Wrong user name or password.").waitFor();
   visitor.complaints.length = 0;
   await visitor.signIn();
   await page.getByRole("link", { name: "Audit log" }).click();

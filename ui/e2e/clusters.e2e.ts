@@ -27,7 +27,7 @@ test("a wrong password is said plainly, and what was typed stays", async () => {
   await page.getByLabel("User name").fill("admin");
   await page.getByLabel("Password", { exact: true }).fill("not the password");
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByText("User name and password do not fit together.").waitFor();
+  await page.getByText("Wrong user name or password.").waitFor();
   expect(await page.getByLabel("User name").inputValue()).toBe("admin");
   await visitor.expectAccessible("login with a refusal");
   await visitor.leave();

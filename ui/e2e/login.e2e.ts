@@ -71,7 +71,7 @@ test("a cookie that no longer holds keeps nobody from signing in, also after a r
   await page.getByLabel("User name").fill("admin");
   await page.getByLabel("Password", { exact: true }).fill("not the password");
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByText("User name and password do not fit together.").waitFor();
+  await page.getByText("Wrong user name or password.").waitFor();
   await replaceLogin(visitor, "token-aaaaa:bogus");
   await signInAgain(page);
   await visitor.leave();

@@ -29,6 +29,7 @@ test("a user who must change the password sees nothing else until it is changed,
   await page.getByLabel("Password", { exact: true }).fill(GIVEN);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("heading", { name: "Set a new password", level: 1 }).waitFor();
+  await page.locator("input[name=current]:focus").waitFor();
   await visitor.expectAccessible("setting the first password");
   await page.goto("/clusters");
   await page.getByRole("heading", { name: "Set a new password", level: 1 }).waitFor();
@@ -36,6 +37,7 @@ test("a user who must change the password sees nothing else until it is changed,
 
   await change(visitor, GIVEN, "short");
   await page.getByText(/New password .*12 characters/).waitFor();
+  await page.locator("input[name=new]:focus").waitFor();
   await change(visitor, "a wrong guess", CHOSEN);
   await page.getByText("That is not your current password.").waitFor();
   await visitor.expectAccessible("a password that was refused");
@@ -66,7 +68,7 @@ test("a user changes the password from the menu, and reads which logins ended an
   await page.getByRole("button", { name: /^You: / }).click();
   await page.getByRole("menuitem", { name: "Change password" }).click();
   await page.getByRole("heading", { name: "Your password", level: 1 }).waitFor();
-  await page.getByText("Your other logins end at once; this one goes on.").waitFor();
+  await page.getByText("Your other logins end at once; this one stays.").waitFor();
   await change(visitor, GIVEN, CHOSEN);
   await page.getByText(/^1 other login of yours ended\. 1 token of yours goes on/).waitFor();
   visitor.expectQuiet();

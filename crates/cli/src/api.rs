@@ -348,18 +348,6 @@ pub fn read_authority(file: &Path) -> Result<String, CliError> {
     })
 }
 
-/// Says on stderr when an object is kept and nothing acts on it.
-pub fn tell_if_only_kept(resource: &Value, title: &str) {
-    let mut conditions = resource["conditions"].as_array().into_iter().flatten();
-    let kept = conditions.find(|condition| {
-        text(condition, "type") == api_management::kept::EFFECTIVE
-            && text(condition, "status") == "False"
-    });
-    if let Some(condition) = kept {
-        tell!("warning: {title}: {}", text(condition, "message"));
-    }
-}
-
 /// Id of an object; its name in a cluster, where names are the ids.
 pub fn id(resource: &Value) -> &str {
     match text(resource, "id") {

@@ -17,6 +17,7 @@ mod commands;
 mod completion;
 mod config;
 mod denied;
+mod effect;
 pub mod error;
 mod http;
 mod prompt;

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use e2e::{Cli, Outcome, Server, Sim, eventually, journey};
+use serde_json::json;
 
 struct World {
     admin: Cli,
@@ -123,4 +124,47 @@ fn a_clone_is_imported_as_an_entry_of_its_own() {
     let clone = journey::cluster_id(&world.server, "clone").unwrap();
     assert_ne!(clone, world.id);
     journey::is_active(&world.server, &clone).unwrap();
+}
+
+#[test]
+fn a_refused_entry_names_the_first_one_only_to_who_may_see_both() {
+    let world = world();
+    let second = journey::create_cluster(&world.server, "second").unwrap();
+    let manifest = eventually("the manifest", || journey::manifest_of(&world.server, &second));
+    world.sim.kubectl().unwrap().apply(&manifest.objects).unwrap();
+    eventually("the second entry says why", || -> Result<()> {
+        let conditions =
+            journey::cluster(&world.server, &second)?["status"]["conditions"].to_string();
+        ensure!(conditions.contains("AlreadyManaged"), "{conditions}");
+        ensure!(!conditions.contains(&world.id), "{conditions}");
+        Ok(())
+    });
+    let path = format!("/v3/import-check?clusterId={second}");
+    let check = world.server.admin().unwrap().get(&path).unwrap().success().unwrap();
+    assert_eq!(check["clusters"], json!([{"id": world.id, "name": "edge"}]));
+    assert_eq!(check["hiddenClusters"], 0);
+
+    // Its owner may not see the first one.
+    let role = Some(("cluster-owner", "second"));
+    journey::user_with_role(&world.server, &world.admin, "owner", role).unwrap();
+    journey::user_with_role(&world.server, &world.admin, "guest", None).unwrap();
+    let client = |user: &str| {
+        let token = world.server.login(user, &format!("password-of-{user}")).unwrap();
+        world.server.anyone().unwrap().bearer(&token)
+    };
+    let owner = client("owner");
+    let answer = eventually("the owner may see the entry", || owner.get(&path)?.success());
+    assert_eq!(answer["clusters"], json!([]));
+    assert_eq!(answer["hiddenClusters"], 1);
+    assert!(!answer.to_string().contains(&world.id), "{answer}");
+    assert!(!answer.to_string().contains("edge"), "{answer}");
+
+    // Who may see neither learns nothing, not even that there is an entry.
+    let guest = client("guest");
+    let refused = guest.get(&path).unwrap();
+    assert_eq!(refused.status, 404, "{}", refused.text());
+    let refused = guest.get("/v3/import-check?clusterId=c-none").unwrap();
+    assert_eq!(refused.status, 404, "{}", refused.text());
+    let refused = guest.get("/v3/import-check?clusterId=../x").unwrap();
+    assert_eq!(refused.status, 400, "{}", refused.text());
 }

@@ -40,6 +40,15 @@ pub struct Obstacle {
     pub reason: &'static str,
     /// For people, with what to do next.
     pub message: String,
+    /// Ids of the entries that manage the cluster already. For [`crate::cluster::import_check`] alone: not everybody
+    /// who sees this cluster may see them, so they are in no object.
+    pub managed_by: Vec<String>,
+}
+
+impl Obstacle {
+    pub fn new(reason: &'static str, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), managed_by: Vec::new() }
+    }
 }
 
 /// All connections: the management API as cluster `local`, the others through their agents.

@@ -35,7 +35,7 @@ pub use registrar::AgentRegistrar;
 /// The feature. Must be called inside a tokio runtime.
 pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> Feature {
     let import = cluster_registration_token::import::ImportRoute::new(context);
-    let check = cluster::import_check::ImportCheck::new(context);
+    let check = cluster::import_check::ImportCheck::new(context, connections.clone());
     let cluster_rules = KindRules::of::<Cluster>()
         .finalizers(&[keys::CLUSTER_FINALIZER])
         .admit_with(Arc::new(cluster::admission::ClusterRules::new(context)));

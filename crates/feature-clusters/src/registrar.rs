@@ -138,7 +138,7 @@ impl AgentRegistrar {
         let decided = decide(hello, key.as_ref(), token.as_ref(), SystemTime::now());
         let decided = self.guard(hello, token.as_ref(), decided);
         if let (Err(refusal), Some(token)) = (&decided, &token) {
-            self.note(&token.cluster, refusal);
+            self.note(&token.cluster, refusal, hello);
         }
         decided
     }
@@ -175,17 +175,26 @@ impl AgentRegistrar {
     }
 
     /// Whoever imports the cluster waits for this agent and does not see its log.
-    fn note(&self, cluster: &str, refusal: &Refusal) {
+    fn note(&self, cluster: &str, refusal: &Refusal, hello: &Hello) {
         let obstacle = match refusal.reason {
-            RefusalReason::AlreadyManaged => {
-                Obstacle { reason: uid::ALREADY_MANAGED, message: uid::MESSAGE.to_owned() }
-            }
-            _ => Obstacle {
-                reason: REFUSED,
-                message: format!("an agent was refused: {}", refusal.message),
+            RefusalReason::AlreadyManaged => Obstacle {
+                managed_by: self.managers(cluster, hello),
+                ..Obstacle::new(uid::ALREADY_MANAGED, uid::MESSAGE)
             },
+            _ => Obstacle::new(REFUSED, format!("an agent was refused: {}", refusal.message)),
         };
         self.connections.obstruct(cluster, obstacle);
+    }
+
+    /// Ids of the entries for whose sake an agent of `cluster` is refused: by the uid that it claims, else by its key.
+    fn managers(&self, cluster: &str, hello: &Hello) -> Vec<String> {
+        let uid = hello.cluster_uid.as_deref().unwrap_or_default();
+        let mut managers = uid::entries(&self.clusters, uid);
+        if managers.is_empty() {
+            managers.extend(self.key_record(&hello.key).map(|key| key.cluster.to_string()));
+        }
+        managers.retain(|id| id != cluster);
+        managers
     }
 
     async fn register(&self, hello: &Hello, admission: &Admission) -> Result<(), Refusal> {
@@ -308,7 +317,7 @@ impl Registrar for AgentRegistrar {
     ) -> BoxFuture<'a, Result<(), Refusal>> {
         Box::pin(async move {
             let registered = self.register(hello, admission).await;
-            registered.inspect_err(|refusal| self.note(&admission.cluster, refusal))
+            registered.inspect_err(|refusal| self.note(&admission.cluster, refusal, hello))
         })
     }
     fn claimed_cluster(&self, hello: &Hello) -> Option<tunnel::ClusterId> {
@@ -339,7 +348,7 @@ impl Registrar for AgentRegistrar {
         }
         let trouble = &trouble[..trouble.floor_char_boundary(TROUBLE_MAX_BYTES)];
         let message = format!("the agent is connected, but: {trouble}");
-        self.connections.obstruct(&session.cluster, Obstacle { reason: NO_CREDENTIAL, message });
+        self.connections.obstruct(&session.cluster, Obstacle::new(NO_CREDENTIAL, message));
     }
 }
 

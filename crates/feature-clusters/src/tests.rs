@@ -130,8 +130,7 @@ fn an_imported_cluster_goes_from_pending_over_waiting_to_active_and_back() {
 
 #[test]
 fn the_message_of_a_cluster_that_cannot_be_reached_says_why_if_somebody_said_so() {
-    let refused =
-        || Some(Obstacle { reason: "AgentRefused", message: "an agent was refused".to_owned() });
+    let refused = || Some(Obstacle::new("AgentRefused", "an agent was refused"));
     for (enrolled, seen_before) in [(false, false), (true, false), (true, true)] {
         let mut status = json!({});
         let mut held = vec!["DefaultProjectCreated", "SystemProjectCreated"];

@@ -6,6 +6,7 @@
 //! | [`auth_config`] | providers of identities, one type each, in one collection |
 //! | [`catalog`] | where charts come from: which URLs cannot be |
 //! | [`cloud_credential`] | keys of clouds, kept in Secrets |
+//! | [`effect`] | that nothing acts on an object, where its schema has no place for it |
 //! | [`grants`] | who gives global roles, and roles in projects |
 //! | [`preference`] | what people set for the interface: everybody their own |
 //! | [`rights`] | who may read what, and the namespaces that must be there |
@@ -13,6 +14,7 @@
 pub mod auth_config;
 pub mod catalog;
 pub mod cloud_credential;
+pub mod effect;
 pub mod grants;
 pub mod preference;
 pub mod rights;
@@ -91,7 +93,7 @@ fn views() -> Vec<Descriptor> {
 }
 
 fn view(found: &Table) -> Option<Descriptor> {
-    let mut descriptor = table::of_table(found)?;
+    let mut descriptor = effect::shown(table::of_table(found)?, found);
     if catalog::TYPES.contains(&found.id) {
         descriptor = descriptor.validator(catalog::check);
     }

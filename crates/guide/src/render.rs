@@ -183,6 +183,7 @@ impl Guide {
                     events.push(event.clone());
                     events.push(Event::Html("</div>".into()));
                 }
+                Event::Code(text) => events.push(Event::Html(code(text).into())),
                 Event::Start(Tag::CodeBlock(_)) => {
                     events.push(Event::Html("<pre tabindex=\"0\"><code>".into()));
                 }
@@ -259,6 +260,16 @@ impl Anchors {
         self.0.insert(numbered.clone(), 1);
         numbered
     }
+}
+
+/// Code within a sentence. Words with dashes are marked, since browsers would break lines after each dash, and an option
+/// that is torn apart is misread.
+fn code(text: &str) -> String {
+    let words = text.split(' ').map(|word| match word.contains('-') {
+        true => format!("<span>{}</span>", escaped(word)),
+        false => escaped(word),
+    });
+    format!("<code>{}</code>", words.collect::<Vec<_>>().join(" "))
 }
 
 fn parser(markdown: &str) -> Parser<'_> {

@@ -8,6 +8,7 @@ import type {
   AuditEvent,
   Cluster,
   Collection,
+  ImportCheck,
   Node,
   PasswordChange,
   RegistrationToken,
@@ -99,6 +100,20 @@ export function registrationTokensQuery(clusterId: string) {
         queryKey,
         `/v3/clusterregistrationtokens?clusterId=${encodeURIComponent(clusterId)}`,
       ),
+  });
+}
+
+/** How old the answer may be on which entries manage a cluster: one may be removed meanwhile. */
+const IMPORT_CHECK_AGE_MAX_MS = 15_000;
+
+/** Which other entries manage the cluster whose agent was refused, as far as the caller may see them. */
+export function importCheckQuery(clusterId: string) {
+  return queryOptions({
+    queryKey: ["import-check", clusterId],
+    queryFn: () =>
+      request<ImportCheck>("GET", `/v3/import-check?clusterId=${encodeURIComponent(clusterId)}`),
+    staleTime: IMPORT_CHECK_AGE_MAX_MS,
+    refetchInterval: IMPORT_CHECK_AGE_MAX_MS,
   });
 }
 

@@ -85,6 +85,15 @@ export interface RegistrationToken extends Resource {
   usedAt?: string;
 }
 
+/** Which entries manage a cluster already. Not a resource: it has no id. */
+export interface ImportCheck {
+  type: "importCheck";
+  /** Those that the caller may see. */
+  clusters: { id: string; name: string }[];
+  /** The number of others. */
+  hiddenClusters: number;
+}
+
 export interface User extends Resource {
   name?: string;
   username?: string;

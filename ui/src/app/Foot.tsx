@@ -27,7 +27,7 @@ export function Foot({ place }: { place: Place }) {
       {/* Without the server nobody knows which agents are there. */}
       {freshness.state !== "lost" && <Agents place={place} now={now} />}
       <span className="grow" />
-      <span>Drover {__VERSION__}</span>
+      <span className={styles.version}>Drover {__VERSION__}</span>
     </footer>
   );
 }

@@ -8,6 +8,20 @@ import styles from "./Code.module.css";
 /** How long the button says that it copied. */
 const COPIED_SHOWN_MS = 2000;
 
+/** Words with dashes as parts: browsers break lines after a dash, and an option that is torn apart is misread. */
+function whole(text: string): React.ReactNode[] {
+  return text.split(/(\s+)/).map((word, index) =>
+    word.includes("-") ? (
+      // biome-ignore lint/suspicious/noArrayIndexKey: words of one text, in their order.
+      <span key={index} className={styles.word}>
+        {word}
+      </span>
+    ) : (
+      word
+    ),
+  );
+}
+
 interface CodeProps {
   text: string;
   /** What it is, for the button's name: “Copy the import command”. */
@@ -40,7 +54,7 @@ export function Code({ text, what, tone = "plain", focused = false }: CodeProps)
   return (
     <div className={styles.code} data-tone={tone}>
       <pre className={styles.text}>
-        <code>{text}</code>
+        <code>{whole(text)}</code>
       </pre>
       <Button
         ref={button}

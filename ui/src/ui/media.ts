@@ -8,6 +8,14 @@ const NARROW = "(max-width: 900px)";
 /** Below it the widest columns of a full table do not fit beside the names. */
 const TIGHT = "(max-width: 1020px)";
 
+/** From here on tables have room for what is good to know. */
+const WIDE = "(min-width: 1600px)";
+
+/** Whether tables have columns of what is only good to know. */
+export function useWide(): boolean {
+  return useMediaQuery(WIDE, false, { getInitialValueInEffect: false });
+}
+
 /** Whether tables drop the columns that say least. */
 export function useTight(): boolean {
   return useMediaQuery(TIGHT, false, { getInitialValueInEffect: false });

@@ -11,9 +11,10 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::api::{self, Api, id, tell_if_only_kept, text};
+use crate::api::{self, Api, id, text};
 use crate::args::ApplyArgs;
 use crate::commands::wait;
+use crate::effect;
 use crate::error::{CliError, Failure};
 use crate::output::{self, Column};
 use crate::types::Type;
@@ -126,7 +127,7 @@ impl Apply<'_> {
             }
         };
         let now = self.wait_for(&kind, now).await?;
-        tell_if_only_kept(&now, &format!("{} \"{}\"", kind.id, api::name(&now)));
+        effect::warn_if_none(&now, &format!("{} \"{}\"", kind.id, api::name(&now)));
         let result = match (self.args.dry_run, result) {
             (true, "created") => "would be created",
             (true, "changed") => "would be changed",

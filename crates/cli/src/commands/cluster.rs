@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 use crate::api::{self, Api, id, text};
 use crate::args::{CreateClusterArgs, ListArgs, OutputArgs};
 use crate::commands::{listing, wait};
+use crate::effect;
 use crate::error::{CliError, Failure};
 use crate::output::{self, Column, Columns, age};
 
@@ -20,7 +21,7 @@ const POLL_EVERY: Duration = Duration::from_millis(150);
 pub const COLUMNS: &[Column] = &[
     Column { heading: "NAME", cell: |cluster, _| text(cluster, "name").to_owned() },
     Column { heading: "ID", cell: |cluster, _| text(cluster, "id").to_owned() },
-    Column { heading: "STATE", cell: |cluster, _| text(cluster, "state").to_owned() },
+    Column { heading: "STATE", cell: |cluster, _| effect::state(cluster) },
     Column { heading: "VERSION", cell: |cluster, _| version(cluster) },
     Column { heading: "PROVIDER", cell: |cluster, _| provider(cluster) },
     Column { heading: "NODES", cell: |cluster, _| cluster["nodeCount"].to_string() },
@@ -56,8 +57,8 @@ fn provider(cluster: &Value) -> String {
 
 fn state(cluster: &Value) -> String {
     match text(cluster, "transitioningMessage") {
-        "" => text(cluster, "state").to_owned(),
-        message => format!("{} ({message})", text(cluster, "state")),
+        "" => effect::state(cluster),
+        message => format!("{} ({message})", effect::state(cluster)),
     }
 }
 
@@ -128,6 +129,7 @@ pub async fn list(args: ListArgs) -> Result<(), CliError> {
 pub async fn get(name: &str, args: OutputArgs) -> Result<(), CliError> {
     let api = Api::open(args.server.name())?;
     let cluster = api.resolve(&api::CLUSTER, name).await?;
+    effect::warn_if_none(&cluster, &format!("cluster \"{}\"", text(&cluster, "name")));
     output::one(args.output, ROWS, &cluster)
 }
 

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, id, tell_if_only_kept, text};
+use crate::api::{Api, id, text};
 use crate::args::{Member, OutputArgs, ProjectCommand, WaitArgs};
 use crate::commands::{listing, place, role, wait};
+use crate::effect;
 use crate::error::{CliError, Failure};
 use crate::output::{self, Column, Columns, age};
 use crate::prompt;
@@ -13,7 +14,7 @@ pub const COLUMNS: &[Column] = &[
     Column { heading: "NAME", cell: |project, _| text(project, "name").to_owned() },
     Column { heading: "ID", cell: |project, _| text(project, "id").to_owned() },
     Column { heading: "CLUSTER", cell: |project, _| place::cluster_shown(project) },
-    Column { heading: "STATE", cell: |project, _| text(project, "state").to_owned() },
+    Column { heading: "STATE", cell: |project, _| effect::state(project) },
     Column { heading: "AGE", cell: |project, now| age(text(project, "created"), now) },
 ];
 
@@ -22,7 +23,7 @@ const ROWS: &[Column] = &[
     Column { heading: "Id", cell: |project, _| text(project, "id").to_owned() },
     Column { heading: "Description", cell: |project, _| text(project, "description").to_owned() },
     Column { heading: "Cluster", cell: |project, _| place::cluster_shown(project) },
-    Column { heading: "State", cell: |project, _| text(project, "state").to_owned() },
+    Column { heading: "State", cell: |project, _| effect::state(project) },
     Column { heading: "Created", cell: |project, _| text(project, "created").to_owned() },
 ];
 
@@ -58,6 +59,7 @@ pub async fn run(command: ProjectCommand) -> Result<(), CliError> {
             let mut project = place::project(&api, cluster.name(), &project).await?;
             let shown = std::slice::from_mut(&mut project);
             place::name_clusters(&api, output.output, shown).await?;
+            effect::warn_if_none(&project, &format!("project \"{}\"", text(&project, "name")));
             output::one(output.output, ROWS, &project)
         }
         ProjectCommand::Create { name, description, cluster, wait, output } => {
@@ -116,7 +118,7 @@ async fn create(
         let goal = wait::Goal::active();
         project = wait::until(api, "projects", &project, &goal, wait.timeout).await?;
     }
-    tell_if_only_kept(&project, &format!("project \"{name}\""));
+    effect::warn_if_none(&project, &format!("project \"{name}\""));
     output::made(args.output, &project)?;
     tell!(
         "created project {}; next: drover namespace create NAME --project {}",

@@ -4,9 +4,10 @@ use api_management::user::LOCAL_PRINCIPAL;
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::api::{self, Api, encode, id, tell_if_only_kept, text};
+use crate::api::{self, Api, encode, id, text};
 use crate::args::{Format, ListArgs, RoleCommand, RoleTarget};
 use crate::commands::{listing, place};
+use crate::effect;
 use crate::error::{CliError, Failure};
 use crate::output::{self, Column};
 
@@ -233,7 +234,7 @@ impl Binding {
                 false => error,
             }
         })?;
-        tell_if_only_kept(&binding, &self.shown);
+        effect::warn_if_none(&binding, &self.shown);
         output::made(format, &binding)
     }
 

@@ -2,6 +2,8 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use crate::effect::NO_EFFECT;
+
 /// Blanks between two columns.
 const GAP: usize = 3;
 const RESET: &str = "\x1b[0m";
@@ -63,12 +65,15 @@ impl Grid {
 }
 
 /// The colour of a state by its first word: green for what works, red for what does not, yellow for
-/// what is on its way; none for what is neither.
+/// what is on its way, or has no effect; none for what is neither.
 fn colour(state: &str) -> Option<&'static str> {
     const GREEN: &str = "\x1b[32m";
     const YELLOW: &str = "\x1b[33m";
     const RED: &str = "\x1b[31m";
-    let word = state.split([' ', '(']).next().unwrap_or_default().to_lowercase();
+    let word = state.split([' ', '(', ',']).next().unwrap_or_default().to_lowercase();
+    if state.ends_with(NO_EFFECT) {
+        return Some(YELLOW);
+    }
     match word.as_str() {
         "" | "-" | "idle" | "inactive" => None,
         "active" | "running" | "ready" | "succeeded" | "completed" | "bound" => Some(GREEN),
@@ -114,6 +119,16 @@ mod tests {
             bare = bare.replace(code, "");
         }
         assert_eq!(bare, plain);
+    }
+
+    #[test]
+    fn what_has_no_effect_does_not_look_as_if_it_worked() {
+        let green = colour("active");
+        for state in ["active, no effect yet", "active, partly no effect yet"] {
+            assert_ne!(colour(state), green, "{state}");
+            assert!(colour(state).is_some(), "{state}");
+        }
+        assert_eq!(colour("Ready, memory pressure"), green);
     }
 
     #[test]

@@ -32,6 +32,53 @@ fn lists_are_printed_in_the_format_that_is_asked_for() {
 }
 
 #[test]
+fn what_has_no_effect_says_so_beside_its_state_and_when_it_is_looked_at() {
+    let world = world();
+    let cli = &world.admin;
+    let row = |arguments: &[&str], name: &str| {
+        let table = cli.succeed(arguments).unwrap();
+        let row = table.lines().find(|line| line.starts_with(name)).map(str::to_owned);
+        row.unwrap_or_else(|| panic!("no {name} in:\n{table}"))
+    };
+    let alert = json!({"type": "notifier", "name": "pager", "clusterId": world.north});
+    let quota = json!({
+        "type": "project", "name": "capped", "clusterId": world.north,
+        "resourceQuota": {"limit": {"pods": "10"}},
+        "namespaceDefaultResourceQuota": {"limit": {"pods": "1"}},
+    });
+    for document in [alert, quota] {
+        let made = with_input(cli, &["apply", "-f", "-"], &document.to_string());
+        assert!(made.success, "{made:?}");
+        assert!(made.stderr.contains("warning: "), "{made:?}");
+    }
+    // A type that nothing acts on, and a field.
+    assert!(row(&["inspect", "notifier"], "pager").contains("active, no effect yet"));
+    let partly = "active, partly no effect yet";
+    eventually("the project is active", || {
+        let shown = row(&["project", "ls", "--cluster", "north"], "capped");
+        ensure!(shown.contains(partly), "{shown}");
+        Ok(())
+    });
+    let wide = row(&["project", "ls", "--cluster", "north", "-o", "wide"], "capped");
+    assert!(wide.contains(partly), "{wide}");
+    assert!(row(&["inspect", "project"], "capped").contains(partly));
+    assert!(!row(&["project", "ls", "--cluster", "north"], "Default").contains("no effect"));
+    assert!(!row(&["cluster", "ls"], "north").contains("no effect"));
+
+    for (arguments, message) in [
+        (&["inspect", "notifier", "pager"][..], "this version does not act on it."),
+        (&["inspect", "project", "capped"], "does not act on them: "),
+        (&["project", "get", "capped", "--cluster", "north"], "does not act on them: "),
+    ] {
+        let shown = cli.run(arguments).unwrap();
+        assert!(shown.success, "{shown:?}");
+        assert!(shown.stderr.contains(message), "{shown:?}");
+        assert!(shown.stderr.starts_with("warning: "), "{shown:?}");
+    }
+    cli.succeed(&["project", "rm", "capped", "--cluster", "north", "--yes"]).unwrap();
+}
+
+#[test]
 fn states_have_colours_at_a_terminal_only() {
     let world = world();
     let cli = &world.admin;

@@ -15,7 +15,7 @@ use kube::{Api, Client};
 pub const ALREADY_MANAGED: &str = "AlreadyManaged";
 /// What the entry says then. The other entry is not named: not everybody who sees this one may see it.
 pub const MESSAGE: &str = "another entry of this server already manages this cluster; remove this entry, or give \
-                           the other one a new agent by \"drover cluster import NAME --adopt\"";
+                           the other one a new agent by \"drover cluster import NAME --kubeconfig FILE --adopt\"";
 /// Wait for the namespace.
 const READ_TIME_MAX: Duration = Duration::from_secs(5);
 

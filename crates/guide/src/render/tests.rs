@@ -82,6 +82,13 @@ fn links_become_paths_and_those_to_other_files_become_text() {
 }
 
 #[test]
+fn options_in_a_sentence_are_not_torn_apart_at_their_dashes() {
+    assert_eq!(code("drover login"), "<code>drover login</code>");
+    let expected = "<code>drover role grant <span>--cluster</span> C <span>&lt;x-y</span></code>";
+    assert_eq!(code("drover role grant --cluster C <x-y"), expected);
+}
+
+#[test]
 fn headings_get_the_anchors_that_forges_give_them() {
     let mut anchors = Anchors::default();
     for (heading, anchor) in [

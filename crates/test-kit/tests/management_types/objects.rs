@@ -80,6 +80,9 @@ async fn an_object_of_every_type_is_made_shown_changed_listed_and_removed() {
             let conditions = stored["status"]["conditions"].as_array().unwrap();
             let said = conditions.iter().find(|c| c["type"] == kept::EFFECTIVE).unwrap();
             assert_eq!(said["status"], "False", "{}: {stored}", table.id);
+            let conditions = shown["conditions"].as_array().into_iter().flatten();
+            let mut said = conditions.filter(|condition| condition["type"] == kept::EFFECTIVE);
+            assert!(said.any(|it| it["status"] == "False"), "{}: {shown}", table.id);
         }
         if table.methods.contains(&"list") {
             let list = rest.must(200, "GET", &path, &Value::Null).await;

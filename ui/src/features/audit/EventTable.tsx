@@ -92,6 +92,7 @@ interface EventRowProps {
 const EventRow = memo(function EventRow({ event, today, narrow, cluster }: EventRowProps) {
   const at = point(event.created);
   const reason = eventReason(event);
+  const time = at && <time dateTime={at.toISOString()}>{moment(at, new Date(today))}</time>;
   return (
     <Fragment>
       <tr className={reason && table.explained} title={at && exact(at)}>
@@ -100,12 +101,11 @@ const EventRow = memo(function EventRow({ event, today, narrow, cluster }: Event
             <State tone={resultTone(event)}>{resultWord(event)}</State>
           </Present>
         </td>
-        {!narrow && (
-          <td className={table.quiet}>
-            {at && <time dateTime={at.toISOString()}>{moment(at, new Date(today))}</time>}
-          </td>
-        )}
-        <td className="strong">{eventWord(event)}</td>
+        {!narrow && <td className={table.quiet}>{time}</td>}
+        <td className="strong">
+          {eventWord(event)}
+          {narrow && <div className={styles.below}>{time}</div>}
+        </td>
         <td>{userWord(event)}</td>
         {!narrow && (
           <>

@@ -17,7 +17,7 @@ function event(change: Partial<AuditEvent>): AuditEvent {
 test("an event says who did what from where, and what came of it", () => {
   const proxied = event({
     verb: "list",
-    requestURI: "/k8s/clusters/c-1/api/v1/pods",
+    requestURI: "/k8s/clusters/c-1/api/v1/pods?",
     user: { username: "u-1", extra: { username: ["ann"] } },
     sourceIPs: ["203.0.113.9", "10.0.0.1"],
     responseStatus: { code: 200 },

@@ -55,7 +55,8 @@ export function addressWord({ sourceIPs }: AuditEvent): string {
 
 /** Verb and path. */
 export function requestWord({ verb, requestURI }: AuditEvent): string {
-  return [verb, requestURI].filter(Boolean).join(" ") || "—";
+  // Some clients send a question mark without parameters.
+  return [verb, requestURI?.replace(/\?$/, "")].filter(Boolean).join(" ") || "—";
 }
 
 /** Why it was refused, or what it stands for. */

@@ -17,6 +17,7 @@ import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
 import { StatePill } from "../../ui/StateMark.tsx";
 import { tell } from "../../ui/Toasts.tsx";
+import { ManagedNotice } from "./ManagedNotice.tsx";
 import { byRef, providerWord, stateWord, toneOf } from "./model.ts";
 import { togglePin, usePins } from "./pins.ts";
 import { RemoveDialog } from "./RemoveDialog.tsx";
@@ -143,6 +144,7 @@ export function ClusterHead({ page, saysWhatHelps = false }: ClusterHeadProps) {
           </>
         }
       />
+      <ManagedNotice cluster={cluster} />
       <UnavailableNotice cluster={cluster} withoutLink={saysWhatHelps} />
       {removing && (
         <RemoveDialog

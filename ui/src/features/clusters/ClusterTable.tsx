@@ -10,6 +10,7 @@ import type { Cluster } from "../../api/types.ts";
 import { monogram } from "../../lib/names.ts";
 import { count } from "../../lib/quantity.ts";
 import { paths } from "../../paths.ts";
+import { Gap } from "../../ui/Gap.tsx";
 import { Meter } from "../../ui/Meter.tsx";
 import { useNarrow, useTight } from "../../ui/media.ts";
 import { Past, usePast } from "../../ui/Past.tsx";
@@ -115,18 +116,6 @@ function inBodies(visible: readonly VisibleRow<TableRow>[]): [string, VisibleRow
     bodies.set(group, [...(bodies.get(group) ?? []), one]);
   }
   return [...bodies];
-}
-
-/** The place of rows that are not in the document. */
-function Gap({ height, columns }: { height: number; columns: number }) {
-  return (
-    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a row takes no focus.
-    <tr className={table.gap} aria-hidden="true">
-      <td colSpan={columns}>
-        <svg width="1" height={height} aria-hidden="true" />
-      </td>
-    </tr>
-  );
 }
 
 interface RowProps {

@@ -24,6 +24,8 @@ import { tell } from "../../ui/Toasts.tsx";
 import { checklist, summary } from "./checklist.ts";
 import styles from "./ImportDialog.module.css";
 import { ImportSteps } from "./ImportSteps.tsx";
+import { ManagedNotice } from "./ManagedNotice.tsx";
+import { isAlreadyManaged } from "./managed.ts";
 import { ReachNotice } from "./ReachNotice.tsx";
 import { RemoveDialog } from "./RemoveDialog.tsx";
 import { useRemovalDenial } from "./rights.ts";
@@ -141,40 +143,20 @@ function FollowDialog({ cluster, onClose }: { cluster: Cluster; onClose(): void 
   const now = useNow(1000);
   const tokens = useQuery(registrationTokensQuery(cluster.id));
   const [removing, setRemoving] = useState(false);
-  const denial = useRemovalDenial(cluster);
   const token = newest(tokens.data ?? []);
   const steps = checklist(cluster, token, now);
   const active = cluster.state === "active";
+  const refused = isAlreadyManaged(cluster);
   if (removing) return <RemoveDialog cluster={cluster} onClose={() => setRemoving(false)} />;
   return (
     <Dialog
       wide
       title={`Import ${cluster.name}`}
       subtitle={`Any Kubernetes ${KUBERNETES_MIN} or newer. The cluster only needs to reach ${window.location.host}.`}
-      closeLabel={active ? "Close" : "Close; the import goes on"}
+      closeLabel={active || refused ? "Close" : "Close; the import goes on"}
       onClose={onClose}
       footer={
-        active ? (
-          <>
-            <span className="grow small second">
-              {cluster.name} is Active and can be used by everybody who has a role on it.
-            </span>
-            <Button onClick={onClose}>Close</Button>
-            <Link className={buttonClass("primary")} {...paths.cluster(cluster.name)}>
-              Open {cluster.name}
-            </Link>
-          </>
-        ) : (
-          <>
-            <span className="grow small second">
-              You can close this. It goes on, and the list of clusters shows how far it is.
-            </span>
-            <Button kind="danger" deniedBecause={denial} onClick={() => setRemoving(true)}>
-              Cancel import…
-            </Button>
-            <Button onClick={onClose}>Close</Button>
-          </>
-        )
+        <FollowFooter cluster={cluster} onClose={onClose} onCancel={() => setRemoving(true)} />
       }
     >
       {tokens.isError && (
@@ -182,7 +164,13 @@ function FollowDialog({ cluster, onClose }: { cluster: Cluster; onClose(): void 
           {sentence(tokens.error)}
         </Notice>
       )}
-      {!active && <ReachNotice />}
+      {refused ? (
+        <div className={styles.reach}>
+          <ManagedNotice cluster={cluster} onRemove={() => setRemoving(true)} />
+        </div>
+      ) : (
+        !active && <ReachNotice />
+      )}
       <Command cluster={cluster} token={token} now={now} pending={tokens.isPending} />
       <div className={styles.watch}>
         <h3 className={styles.step}>2 Watch it arrive</h3>
@@ -192,6 +180,42 @@ function FollowDialog({ cluster, onClose }: { cluster: Cluster; onClose(): void 
       </div>
       <ImportSteps steps={steps} />
     </Dialog>
+  );
+}
+
+interface FollowFooterProps {
+  cluster: Cluster;
+  onClose(): void;
+  onCancel(): void;
+}
+
+function FollowFooter({ cluster, onClose, onCancel }: FollowFooterProps) {
+  const denial = useRemovalDenial(cluster);
+  if (cluster.state === "active") {
+    return (
+      <>
+        <span className="grow small second">
+          {cluster.name} is Active and can be used by everybody who has a role on it.
+        </span>
+        <Button onClick={onClose}>Close</Button>
+        <Link className={buttonClass("primary")} {...paths.cluster(cluster.name)}>
+          Open {cluster.name}
+        </Link>
+      </>
+    );
+  }
+  // It does not go on by itself, and the notice has what can be done.
+  if (isAlreadyManaged(cluster)) return <Button onClick={onClose}>Close</Button>;
+  return (
+    <>
+      <span className="grow small second">
+        You can close this. It goes on, and the list of clusters shows how far it is.
+      </span>
+      <Button kind="danger" deniedBecause={denial} onClick={onCancel}>
+        Cancel import…
+      </Button>
+      <Button onClick={onClose}>Close</Button>
+    </>
   );
 }
 
@@ -225,7 +249,11 @@ function Command({ cluster, token, now, pending }: CommandProps) {
         <Ways chosen={way} onChoose={setWay} />
       </div>
       {token ? (
-        <Code text={commandText(way, cluster, token)} what="the import command" focused />
+        <Code
+          text={commandText(way, cluster, token)}
+          what="the import command"
+          focused={!isAlreadyManaged(cluster)}
+        />
       ) : (
         <Skeleton rows={1} what={pending ? "the command" : "the command as it is made"} />
       )}

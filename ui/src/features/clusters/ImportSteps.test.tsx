@@ -19,7 +19,9 @@ test("what is wrong says why and what helps, and what helps can be copied", () =
   });
   expect(screen.getByText("Why:").parentElement?.textContent).toContain("agent is not connected");
   const command = "kubectl -n cattle-system logs deploy/cattle-cluster-agent";
-  expect(screen.getByText(command)).toBeTruthy();
+  const isCommand = (_: string, element: Element | null) =>
+    element?.tagName === "CODE" && element.textContent === command;
+  expect(screen.getByText(isCommand)).toBeTruthy();
   expect(screen.getByRole("button", { name: "Copy the command that helps" })).toBeTruthy();
   // The state of each step is in words too, for those who see no shapes.
   expect(screen.getAllByRole("listitem").map((item) => item.textContent)).toEqual([

@@ -1,15 +1,19 @@
-/** A cluster's nodes as its agent tells them. */
+/**
+ * A cluster's nodes as its agent tells them. Of many rows only those around the window are in the document; screen
+ * readers are told how many there are.
+ */
 
 import { IconServer2 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
-import { Fragment, memo, useState } from "react";
+import { Fragment, memo, useMemo, useState } from "react";
 import { sentence } from "../../api/errors.ts";
 import { nodesQuery } from "../../api/queries.ts";
 import type { Cluster, Node } from "../../api/types.ts";
 import { count } from "../../lib/quantity.ts";
 import { Button } from "../../ui/Button.tsx";
+import { Gap } from "../../ui/Gap.tsx";
 import { Meter } from "../../ui/Meter.tsx";
-import { useNarrow } from "../../ui/media.ts";
+import { useNarrow, useWide } from "../../ui/media.ts";
 import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page } from "../../ui/Page.tsx";
 import { Past, usePast } from "../../ui/Past.tsx";
@@ -22,6 +26,16 @@ import { DeleteNodeDialog, NodeMenu } from "./NodeMenu.tsx";
 import styles from "./NodesPage.module.css";
 import { inOrder, nodeReason, nodeTone, nodeWord, roles } from "./nodes.ts";
 import { useNodeDenial } from "./rights.ts";
+import { useVisibleRows } from "./useVisibleRows.ts";
+
+/** How much the table shows: names and pods, what most windows have room for, all. */
+type Width = "narrow" | "usual" | "wide";
+const COLUMNS: Record<Width, number> = { narrow: 4, usual: 9, wide: 10 };
+
+function useWidth(): Width {
+  const wide = useWide();
+  return useNarrow() ? "narrow" : wide ? "wide" : "usual";
+}
 
 export function NodesPage() {
   const cluster = useCluster();
@@ -46,7 +60,7 @@ export function NodesPage() {
       )}
       {nodes.data && nodes.data.length > 0 && (
         <Past when={isPast(cluster)}>
-          <NodeTable cluster={cluster} nodes={inOrder(nodes.data)} />
+          <NodeTable cluster={cluster} nodes={nodes.data} />
         </Past>
       )}
       {nodes.data?.length === 0 && (
@@ -64,112 +78,164 @@ export function NodesPage() {
   );
 }
 
+/** A node, or why the one above it is not simply ready. */
+interface NodeTableRow {
+  key: string;
+  node: Node;
+  reason: string | undefined;
+  kind: "node" | "reason";
+}
+
+function nodeRows(nodes: readonly Node[]): NodeTableRow[] {
+  return inOrder(nodes).flatMap((node): NodeTableRow[] => {
+    const reason = nodeReason(node);
+    const row: NodeTableRow = { key: node.id, node, reason, kind: "node" };
+    return reason ? [row, { ...row, key: `${node.id} reason`, kind: "reason" }] : [row];
+  });
+}
+
+/** Before a row has been drawn, in pixels. As the style sheet has it. */
+const HEIGHTS = { node: 34, explained: 32, reason: 25 };
+
+function heightOf({ kind, reason }: NodeTableRow): number {
+  return HEIGHTS[kind === "node" && reason ? "explained" : kind];
+}
+
 function NodeTable({ cluster, nodes }: { cluster: Cluster; nodes: Node[] }) {
-  const narrow = useNarrow();
+  const width = useWidth();
   const denial = useNodeDenial(cluster, nodes);
   const [leaving, setLeaving] = useState<Node>();
+  const rows = useMemo(() => nodeRows(nodes), [nodes]);
+  const { visible, gapAfter, frame, measure, onFocus, onBlur } = useVisibleRows(rows, heightOf);
+  const columns = COLUMNS[width];
   return (
-    <div className={table.frame}>
+    <div ref={frame} className={table.frame}>
       {leaving && <DeleteNodeDialog node={leaving} onClose={() => setLeaving(undefined)} />}
-      <table className={`${table.table} ${styles.table}`} data-narrow={narrow || undefined}>
+      <table
+        className={`${table.table} ${styles.table}`}
+        data-width={width}
+        // The head is a row, too.
+        aria-rowcount={rows.length + 1}
+        onFocus={onFocus}
+        onBlur={onBlur}
+      >
         <caption className="hidden">Nodes</caption>
-        <thead>
-          <tr>
-            <th scope="col" className={styles.state}>
-              State
-            </th>
-            <th scope="col">Node</th>
-            {!narrow && (
-              <>
-                <th scope="col" className={styles.roles}>
-                  Roles
-                </th>
-                <th scope="col" className={styles.version}>
-                  Kubelet
-                </th>
-                <th scope="col" className={styles.address}>
-                  Address
-                </th>
-                <th scope="col" className={styles.system}>
-                  System
-                </th>
-                <th scope="col" className={`${styles.meter} ${table.right}`}>
-                  CPU reserved
-                </th>
-                <th scope="col" className={`${styles.meter} ${table.right}`}>
-                  Memory reserved
-                </th>
-              </>
-            )}
-            <th scope="col" className={`${styles.pods} ${table.right}`}>
-              Pods
-            </th>
-            <th scope="col" className={styles.more}>
-              <span className="hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
+        <Head width={width} />
         <tbody>
-          {nodes.map((node) => (
-            <NodeRow
-              key={node.id}
-              node={node}
-              narrow={narrow}
-              denial={denial}
-              onDelete={setLeaving}
-            />
+          {visible.map(({ row, index, gap }) => (
+            <Fragment key={row.key}>
+              {gap > 0 && <Gap height={gap} columns={columns} />}
+              <tr
+                ref={measure}
+                data-index={index}
+                aria-rowindex={index + 2}
+                className={row.kind === "reason" ? table.reason : row.reason && table.explained}
+              >
+                {row.kind === "reason" ? (
+                  <>
+                    <td />
+                    <td colSpan={columns - 1} className={styles.reason}>
+                      {row.reason}
+                    </td>
+                  </>
+                ) : (
+                  <NodeCells node={row.node} width={width} denial={denial} onDelete={setLeaving} />
+                )}
+              </tr>
+            </Fragment>
           ))}
+          {gapAfter > 0 && <Gap height={gapAfter} columns={columns} />}
         </tbody>
       </table>
     </div>
   );
 }
 
-interface NodeRowProps {
+function Head({ width }: { width: Width }) {
+  return (
+    <thead>
+      <tr>
+        <th scope="col" className={styles.state}>
+          State
+        </th>
+        <th scope="col">Node</th>
+        {width !== "narrow" && (
+          <>
+            <th scope="col" className={styles.roles}>
+              Roles
+            </th>
+            <th scope="col" className={styles.version}>
+              Kubelet
+            </th>
+            <th scope="col" className={styles.address}>
+              Address
+            </th>
+            {width === "wide" && (
+              <th scope="col" className={styles.system}>
+                System
+              </th>
+            )}
+            <th scope="col" className={`${styles.meter} ${table.right}`}>
+              CPU reserved
+            </th>
+            <th scope="col" className={`${styles.meter} ${table.right}`}>
+              Memory reserved
+            </th>
+          </>
+        )}
+        <th scope="col" className={`${styles.pods} ${table.right}`}>
+          Pods
+        </th>
+        <th scope="col" className={styles.more}>
+          <span className="hidden">Actions</span>
+        </th>
+      </tr>
+    </thead>
+  );
+}
+
+interface NodeCellsProps {
   node: Node;
-  narrow: boolean;
+  width: Width;
   denial: string | undefined;
   onDelete(node: Node): void;
 }
 
 /** Most events change one node of many: the other rows stay as they are. */
-const NodeRow = memo(function NodeRow({ node, narrow, denial, onDelete }: NodeRowProps) {
+const NodeCells = memo(function NodeCells({ node, width, denial, onDelete }: NodeCellsProps) {
   const past = usePast();
   const right = [table.right, past && table.past].filter(Boolean).join(" ");
-  const reason = nodeReason(node);
   const pods = usage(node, "pods").taken;
   return (
-    <Fragment>
-      <tr className={reason && table.explained}>
-        <td>
-          <State tone={nodeTone(node)}>{nodeWord(node)}</State>
-        </td>
-        <td className="strong">{node.name}</td>
-        {!narrow && (
-          <>
-            <td className={table.quiet}>{roles(node)}</td>
-            <td className={table.quiet}>{node.info?.kubernetes?.kubeletVersion || "—"}</td>
-            <td className={`${table.quiet} mono`}>{node.ipAddress || "—"}</td>
-            <td className={table.quiet}>{node.info?.os?.operatingSystem || "—"}</td>
-            <td className={right}>
-              <Meter percent={usage(node, "cpu").percent} />
+    <>
+      <td>
+        <State tone={nodeTone(node)}>{nodeWord(node)}</State>
+      </td>
+      <td className="strong" title={node.name}>
+        {node.name}
+      </td>
+      {width !== "narrow" && (
+        <>
+          <td className={table.quiet}>{roles(node)}</td>
+          <td className={table.quiet}>{node.info?.kubernetes?.kubeletVersion || "—"}</td>
+          <td className={`${table.quiet} mono`}>{node.ipAddress || "—"}</td>
+          {width === "wide" && (
+            <td className={table.quiet} title={node.info?.os?.operatingSystem}>
+              {node.info?.os?.operatingSystem || "—"}
             </td>
-            <td className={right}>
-              <Meter percent={usage(node, "memory").percent} />
-            </td>
-          </>
-        )}
-        <td className={right}>{pods === undefined ? "—" : count(pods)}</td>
-        <td className={`${table.right} ${styles.menu}`}>
-          <NodeMenu node={node} denial={denial} onDelete={onDelete} />
-        </td>
-      </tr>
-      {reason && (
-        <tr className={table.reason}>
-          <td />
-          <td colSpan={narrow ? 3 : 9}>{reason}</td>
-        </tr>
+          )}
+          <td className={right}>
+            <Meter percent={usage(node, "cpu").percent} />
+          </td>
+          <td className={right}>
+            <Meter percent={usage(node, "memory").percent} />
+          </td>
+        </>
       )}
-    </Fragment>
+      <td className={right}>{pods === undefined ? "—" : count(pods)}</td>
+      <td className={`${table.right} ${styles.menu}`}>
+        <NodeMenu node={node} denial={denial} onDelete={onDelete} />
+      </td>
+    </>
   );
 });

@@ -15,6 +15,7 @@ import { Shape, State } from "../../ui/StateMark.tsx";
 import { Ago, useNow } from "../../ui/Time.tsx";
 import { ClusterHead, useCluster } from "./ClusterPage.tsx";
 import { explainAll, isTrue } from "./conditions.ts";
+import { isAlreadyManaged } from "./managed.ts";
 import {
   isPast,
   lastHeard,
@@ -72,7 +73,7 @@ function Rooms({ cluster }: { cluster: Cluster }) {
 function NeedsALook({ cluster, now }: { cluster: Cluster; now: Date }) {
   const nodes = useQuery(nodesQuery(cluster.id));
   const past = isPast(cluster);
-  const reason = past ? undefined : reasonOf(cluster, now);
+  const reason = past || isAlreadyManaged(cluster) ? undefined : reasonOf(cluster, now);
   const [first] = problems(cluster);
   const bad = past ? [] : nodeProblems(nodes.data ?? []);
   if (!reason && bad.length === 0) return null;
@@ -127,10 +128,10 @@ function Room({ title, usage: { taken, whole, percent }, figure, pods }: RoomPro
   const past = usePast();
   const known = taken !== undefined && whole !== undefined;
   const verb = pods ? "running or placed" : "reserved";
-  const words = known ? `${figure(taken)} ${verb}` : "not known yet";
+  const words = known ? `${figure(taken)} ${verb}` : "Not known yet";
   const room = pods ? "room for" : "allocatable";
   const left = !known
-    ? "Nodes tell it once they are read"
+    ? "Known once the nodes are read"
     : past
       ? "As last known"
       : `${figure(Math.max(0, whole - taken))} left for more pods`;
@@ -146,7 +147,7 @@ function Room({ title, usage: { taken, whole, percent }, figure, pods }: RoomPro
       }
     >
       <p className={styles.figure}>
-        <span className={styles.big}>{percent === undefined ? "—" : percentText(percent)}</span>
+        {percent !== undefined && <span className={styles.big}>{percentText(percent)}</span>}
         <span className="second">{words}</span>
       </p>
       <WideMeter

@@ -18,8 +18,8 @@ export function ReachNotice() {
         <p>
           That address, the setting <code>server-url</code>, leads each machine to itself, and pods
           too. Give it a name that the cluster resolves; start the server with{" "}
-          <code>--server-url {better}</code>, so that its certificate has the name, or change the
-          setting if the certificate has it already:
+          <code className="whole">--server-url {better}</code>, so that its certificate has the
+          name, or change the setting if the certificate has it already:
         </p>
         <Code
           text={`drover settings set server-url ${better}`}

@@ -44,6 +44,14 @@ test("an agent that is not let in shows the server's words and what helps", () =
   expect(step?.helps).toContain("new import command");
 });
 
+test("an agent of a cluster that is managed already is refused, and the notice says what helps", () => {
+  const said = "another entry of this server already manages this cluster";
+  const refused = condition("Connected", "Unknown", "AlreadyManaged", said);
+  const step = checklist(but(fresh(), refused), token, NOW)[1];
+  expect(step).toMatchObject({ state: "wrong", tone: "err", why: "", helps: "" });
+  expect(step?.detail).toContain("managed already");
+});
+
 test("an API that is not well names the cause and the way on", () => {
   const sick = but(
     cluster({ state: "waiting", transitioning: "yes" }),

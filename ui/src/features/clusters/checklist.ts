@@ -4,6 +4,7 @@ import type { Cluster, RegistrationToken } from "../../api/types.ts";
 import { clock, length, point } from "../../lib/time.ts";
 import type { Tone } from "../../ui/StateMark.tsx";
 import { conditionOf, explain, isTrue } from "./conditions.ts";
+import { isAlreadyManaged } from "./managed.ts";
 
 export interface Step {
   key: string;
@@ -157,6 +158,15 @@ function notRegistered(
   // The server says why, when it knows.
   const connected = conditionOf(cluster, "Connected");
   const words = connected && explain(connected);
+  // Then a notice says what helps.
+  if (isAlreadyManaged(cluster)) {
+    return {
+      tone: "err",
+      detail: "It was refused: the cluster is managed already.",
+      why: "",
+      helps: "",
+    };
+  }
   if (words?.tone === "err") {
     return { tone: "err", detail: words.said, why: words.meaning, helps: words.next };
   }

@@ -39,9 +39,10 @@ const OBSTACLES: Entry["reasons"] = {
     next: "Do what the server says of it; if in doubt, make a new import command and run that.",
   },
   AlreadyManaged: {
+    failing: "Managed already",
     tone: "err",
-    meaning: "Another entry of Drover manages this cluster already, and goes on doing so.",
-    next: "Remove this entry. To give the other one a new agent: drover cluster import NAME --adopt. For a clone: drover cluster import NAME --as-new.",
+    meaning: "Another entry of Drover manages this cluster already; the agent was not let in.",
+    next: "Choose one of the ways above.",
   },
   AgentHasNoCredential: {
     failing: "Agent without access",
@@ -176,6 +177,15 @@ const TABLE: Record<string, Entry> = {
     meaning: "A change of the cluster's settings is still being carried out.",
     next: BY_ITSELF,
     tone: "run",
+  },
+  Effective: {
+    title: "Settings take effect",
+    failing: "Settings without effect",
+    known: true,
+    holds: "Everything that is asked of the cluster is acted on.",
+    meaning: "Some settings of the cluster are stored, but this version does not act on them.",
+    next: "Do not rely on these settings.",
+    tone: "warn",
   },
   NoDiskPressure: {
     title: "Room on disks",

@@ -97,7 +97,7 @@ test("an entry of a cluster that another entry manages looks broken and says wha
   );
   expect(toneOf(taken)).toBe("err");
   const told = explainAll(taken).find(({ type }) => type === "Connected");
-  expect(told?.next).toContain("--adopt");
+  expect(told).toMatchObject({ title: "Managed already", next: "Choose one of the ways above." });
 });
 
 test("states look as they are meant, and failures of any state look broken", () => {
@@ -108,6 +108,20 @@ test("states look as they are meant, and failures of any state look broken", () 
   const pressed = but(cluster(), condition("NoDiskPressure", "False", "NodesHaveDiskPressure"));
   expect(toneOf(pressed)).toBe("warn");
   expect(stateWord(pressed)).toBe("Active, 1 warning");
+});
+
+test("settings that nothing acts on are a warning that names them, not a failure", () => {
+  const said = "This version does not act on them: enableNetworkPolicy.";
+  const idle = but(cluster(), condition("Effective", "False", "NotImplemented", said));
+  expect(toneOf(idle)).toBe("warn");
+  expect(stateWord(idle)).toBe("Active, 1 warning");
+  expect(reasonOf(idle, NOW)?.text).toBe(said);
+});
+
+test("an agent that was not let in never was the cluster's, so that nothing waits for it", () => {
+  const taken = but(waiting(), condition("Connected", "Unknown", "AlreadyManaged"));
+  expect(lastHeard(taken)).toBeUndefined();
+  expect(isSilent(taken)).toBe(false);
 });
 
 test("what fails is named with how long it has failed, not the condition that should hold", () => {

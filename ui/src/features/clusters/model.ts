@@ -141,7 +141,9 @@ export function pastSince(cluster: Cluster): Date | undefined {
 export function lastHeard(cluster: Cluster): "live" | Date | undefined {
   if (isTrue(cluster, "Connected")) return "live";
   const connected = conditionOf(cluster, "Connected");
-  if (connected?.reason === "AgentNotRegistered") return undefined;
+  // An agent that was not let in was never the cluster's.
+  const neverJoined = conditionOf(cluster, "Pending")?.status === "Unknown";
+  if (neverJoined || connected?.reason === "AgentNotRegistered") return undefined;
   return point(connected?.lastTransitionTime);
 }
 

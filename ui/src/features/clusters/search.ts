@@ -16,6 +16,12 @@ export interface ClusterSearch {
   import?: string;
 }
 
+/** Changes part of it. `replace`: in the place of the present entry of the browser's history. */
+export type SearchChange = (
+  next: Partial<Record<keyof ClusterSearch, unknown>>,
+  replace?: boolean,
+) => void;
+
 const TONES: readonly Tone[] = ["ok", "run", "wait", "warn", "err", "off", "rem", "done"];
 
 /** Takes what it understands of an address, and leaves the rest out. */

@@ -137,7 +137,7 @@ function refusal(error: Error): { title: string; text: string } {
   if (error instanceof ApiError) {
     if (error.status === 401) {
       return {
-        title: "User name and password do not fit together.",
+        title: "Wrong user name or password.",
         text: "Both count exactly as typed, blanks and capitals too.",
       };
     }

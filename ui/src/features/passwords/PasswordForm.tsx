@@ -1,12 +1,13 @@
 /** Setting one's own password: what it ends is said before, and counted after. */
 
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { type UseMutationResult, useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useId, useRef, useState } from "react";
 import { changePassword, settingQuery } from "../../api/queries.ts";
+import type { PasswordChange } from "../../api/types.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Notice } from "../../ui/Notice.tsx";
-import { changeWords, refusalOf } from "./model.ts";
+import { changeWords, type PasswordRefusal, refusalOf } from "./model.ts";
 import styles from "./PasswordForm.module.css";
 
 interface PasswordFormProps {
@@ -17,38 +18,54 @@ interface PasswordFormProps {
 }
 
 export function PasswordForm({ username, wayOn }: PasswordFormProps) {
-  const form = useRef<HTMLFormElement>(null);
-  const done = useRef<HTMLDivElement>(null);
-  const endTokensId = useId();
-  const [visible, setVisible] = useState(false);
-  const lengthMin = useQuery(settingQuery("password-min-length")).data;
-  const change = useMutation({
+  const change = useChange();
+  return change.isSuccess ? (
+    <Changed {...change.data} wayOn={wayOn} />
+  ) : (
+    <Form change={change} username={username} />
+  );
+}
+
+/** What was changed, and whether tokens were to end, too. */
+interface Done {
+  change: PasswordChange;
+  endTokens: boolean;
+}
+
+type Change = UseMutationResult<Done, Error, FormData>;
+
+function useChange(): Change {
+  return useMutation({
     mutationFn: async (data: FormData) => {
       const endTokens = data.get("endTokens") === "on";
       const [current, next] = [String(data.get("current")), String(data.get("new"))];
       return { endTokens, change: await changePassword(current, next, endTokens) };
     },
-    onError: (error) => {
-      const field = refusalOf(error).field ?? "current";
-      form.current?.querySelector<HTMLInputElement>(`[name=${field}]`)?.focus();
-    },
   });
-  useEffect(() => {
-    if (change.isSuccess) done.current?.focus();
-    else form.current?.querySelector("input")?.focus();
-  }, [change.isSuccess]);
-  if (change.isSuccess) {
-    return (
-      <div ref={done} className={styles.form} tabIndex={-1} role="status">
-        <Notice tone="ok" title="Your password is changed." actions={wayOn}>
-          {changeWords(change.data.change, change.data.endTokens)} This login goes on.
-        </Notice>
-      </div>
-    );
-  }
+}
+
+function Changed({ change, endTokens, wayOn }: Done & Pick<PasswordFormProps, "wayOn">) {
+  const notice = useRef<HTMLDivElement>(null);
+  useEffect(() => notice.current?.focus(), []);
+  return (
+    <div ref={notice} className={styles.form} tabIndex={-1} role="status">
+      <Notice tone="ok" title="Your password is changed." actions={wayOn}>
+        {changeWords(change, endTokens)} This login goes on.
+      </Notice>
+    </div>
+  );
+}
+
+function Form({ change, username }: { change: Change; username: string }) {
+  const form = useRef<HTMLFormElement>(null);
+  const endTokensId = useId();
   const refused = change.error ? refusalOf(change.error) : undefined;
-  const error = (field: "current" | "new") => (refused?.field === field ? refused.text : undefined);
-  const type = visible ? "text" : "password";
+  // At first, and where a refusal is about.
+  const focused = refused?.field ?? "current";
+  useEffect(() => {
+    if (change.isPending) return;
+    form.current?.querySelector<HTMLInputElement>(`[name=${focused}]`)?.focus();
+  }, [focused, change.isPending]);
   return (
     <form
       ref={form}
@@ -67,6 +84,32 @@ export function PasswordForm({ username, wayOn }: PasswordFormProps) {
         </div>
       )}
       <input type="hidden" name="username" autoComplete="username" value={username} readOnly />
+      <Passwords refused={refused} />
+      <p className="second">
+        Your other logins end at once; this one stays. Tokens for the API and in kubeconfigs stay
+        valid, unless you end them as well.
+      </p>
+      <label className={styles.check} htmlFor={endTokensId}>
+        <input id={endTokensId} type="checkbox" name="endTokens" />
+        End my tokens as well
+      </label>
+      <div>
+        <Button kind="primary" type="submit">
+          {change.isPending ? "Changing…" : "Change password"}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+/** The current and the new one, with one switch that shows both. */
+function Passwords({ refused }: { refused: PasswordRefusal | undefined }) {
+  const [visible, setVisible] = useState(false);
+  const lengthMin = useQuery(settingQuery("password-min-length")).data;
+  const error = (field: "current" | "new") => (refused?.field === field ? refused.text : undefined);
+  const type = visible ? "text" : "password";
+  return (
+    <>
       <Field
         label="Current password"
         name="current"
@@ -95,19 +138,6 @@ export function PasswordForm({ username, wayOn }: PasswordFormProps) {
           </button>
         }
       />
-      <p className="second">
-        Your other logins end at once; this one goes on. So do tokens for the API and in
-        kubeconfigs, unless they are to end, too.
-      </p>
-      <label className={styles.check} htmlFor={endTokensId}>
-        <input id={endTokensId} type="checkbox" name="endTokens" />
-        End my tokens, too
-      </label>
-      <div>
-        <Button kind="primary" type="submit">
-          {change.isPending ? "Changing…" : "Change password"}
-        </Button>
-      </div>
-    </form>
+    </>
   );
 }

@@ -1,0 +1,31 @@
+//! The condition `Effective` in the REST view, of types whose objects nothing acts on and whose schema has no
+//! conditions: without it such an object would look as if it worked. What sets it is `api_management::kept`.
+
+use api_management::kept;
+use api_management::table::Table;
+use rest_view::{Descriptor, Mapper};
+use serde_json::{Map, Value};
+
+const CONDITIONS: &str = "conditions";
+
+/// Shows the condition where the type does not do so itself.
+pub fn shown(descriptor: Descriptor, table: &Table) -> Descriptor {
+    if table.kept && !descriptor.fields.contains_key(CONDITIONS) {
+        descriptor.mapper(Effective)
+    } else {
+        descriptor
+    }
+}
+
+struct Effective;
+
+impl Mapper for Effective {
+    fn to_view(&self, stored: &Value, fields: &mut Map<String, Value>) {
+        let all = stored["status"][CONDITIONS].as_array().into_iter().flatten();
+        let effective = all.filter(|condition| condition["type"] == kept::EFFECTIVE);
+        fields.insert(CONDITIONS.to_owned(), effective.cloned().collect());
+    }
+
+    /// Not the client's to say.
+    fn to_stored(&self, _: &Map<String, Value>, _: &mut Value) {}
+}

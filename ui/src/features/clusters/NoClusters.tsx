@@ -1,0 +1,83 @@
+/** In the place of clusters: why there are none to show, and what helps. */
+
+import { IconLock, IconPlus, IconServer2 } from "@tabler/icons-react";
+import type { Cluster } from "../../api/types.ts";
+import { count } from "../../lib/quantity.ts";
+import { Button } from "../../ui/Button.tsx";
+import { Blank } from "../../ui/Notice.tsx";
+import { TONE_WORDS } from "./model.ts";
+import type { ClusterSearch, SearchChange } from "./search.ts";
+
+interface NoClustersProps {
+  search: ClusterSearch;
+  total: number;
+  /** Why the user may not import clusters. */
+  denial: string | undefined;
+  onChange: SearchChange;
+  onImport(): void;
+}
+
+/** Nothing to show: because there is nothing, or because of a filter, and then of which. */
+export function NoClusters({ search, total, denial, onChange, onImport }: NoClustersProps) {
+  if (total === 0 && denial) {
+    return (
+      <Blank icon={<IconLock size={20} stroke={1.5} />} title="No clusters that you may see">
+        You have no role on any cluster. Owners of a cluster and administrators give roles. {denial}
+      </Blank>
+    );
+  }
+  if (total === 0) {
+    return (
+      <Blank
+        icon={<IconServer2 size={20} stroke={1.5} />}
+        title="No clusters that you may see"
+        actions={
+          <Button onClick={onImport}>
+            <IconPlus size={16} stroke={1.5} />
+            Import cluster
+          </Button>
+        }
+      >
+        Import one that runs already, or ask the owner of a cluster for a role on it.
+      </Blank>
+    );
+  }
+  const filters = [
+    search.q && `“${search.q}”`,
+    search.state && `the state ${TONE_WORDS[search.state]}`,
+  ].filter(Boolean);
+  return (
+    <Blank
+      title={`None of ${count(total)} clusters match`}
+      actions={
+        <Button onClick={() => onChange({ q: undefined, state: undefined })}>
+          {filters.length > 1 ? "Drop both filters" : "Drop that filter"}
+        </Button>
+      }
+    >
+      Without {filters.join(" and ")} it would be {count(total)}.
+    </Blank>
+  );
+}
+
+/** Beside the management API itself, which is always there. */
+export function NoClusterImported({ onImport }: { onImport(): void }) {
+  return (
+    <Blank
+      icon={<IconServer2 size={20} stroke={1.5} />}
+      title="No cluster of yours so far"
+      actions={
+        <Button onClick={onImport}>
+          <IconPlus size={16} stroke={1.5} />
+          Import the first one
+        </Button>
+      }
+    >
+      Import one that runs already: one command, nothing of it is changed.
+    </Blank>
+  );
+}
+
+export function onlyLocal(clusters: readonly Cluster[]): boolean {
+  return clusters.length > 0 && clusters.every((cluster) => cluster.internal);
+}

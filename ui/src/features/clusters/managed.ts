@@ -1,0 +1,44 @@
+/** A cluster that another entry manages already: how that is known, and the commands that lead on. Pure. */
+
+import type { Cluster, ImportCheck } from "../../api/types.ts";
+
+/** Reason of the conditions of an entry whose cluster another entry manages. */
+export const ALREADY_MANAGED = "AlreadyManaged";
+
+/** Whether the cluster's agent was refused, since another entry manages the cluster. */
+export function isAlreadyManaged(cluster: Cluster): boolean {
+  if (cluster.state === "removing") return false;
+  return (cluster.conditions ?? []).some(
+    ({ reason, status }) => reason === ALREADY_MANAGED && status !== "True",
+  );
+}
+
+/** Brings the Deployment of the first agent back, which the manifest of the second entry replaced. */
+export const RESTORE_AGENT =
+  "kubectl -n cattle-system rollout undo deployment/cattle-cluster-agent";
+
+export interface Manager {
+  /** By which entry the cluster is managed, as the end of a sentence. */
+  words: string;
+  /** The name of the entry, for those who may see it. */
+  name: string | undefined;
+}
+
+/** Which entry manages the cluster, as far as the user may see it. */
+export function managerOf(check: ImportCheck | undefined): Manager {
+  const [first] = check?.clusters ?? [];
+  if (first) return { words: `as ${first.name}`, name: first.name };
+  const hidden = (check?.hiddenClusters ?? 0) > 0;
+  const words = hidden ? "by an entry that you may not see" : "by another entry";
+  return { words, name: undefined };
+}
+
+/** Gives the entry of this name a new agent. */
+export function adoptCommand(name: string): string {
+  return `drover cluster import ${name} --kubeconfig FILE --adopt`;
+}
+
+/** Goes on with an entry whose cluster is a clone. */
+export function asNewCommand(name: string): string {
+  return `drover cluster import ${name} --kubeconfig FILE --resume --as-new`;
+}
