@@ -244,6 +244,7 @@ async fn a_provider_can_be_described_but_not_enabled() {
     let list = rest.must(200, "GET", "/v3/authConfigs", &Value::Null).await;
     let types: Vec<_> = list["data"].as_array().unwrap().iter().map(|item| &item["type"]).collect();
     assert!(types.contains(&&json!("githubConfig")) && types.contains(&&json!("localConfig")));
+    assert!(types.len() == 14 && types.contains(&&json!("oidcConfig")), "{types:?}");
     let github = rest.must(200, "GET", "/v3/authConfigs/github", &Value::Null).await;
     assert_eq!((&github["hostname"], &github["enabled"]), (&json!("github.com"), &json!(false)));
     let own = github["links"]["update"].as_str().unwrap().replace("https://drover.example", "");
@@ -259,6 +260,12 @@ async fn a_provider_can_be_described_but_not_enabled() {
     assert!(answer["message"].as_str().unwrap().contains("not available"), "{answer}");
     let (status, _) = rest.get(Asker::Admin, "/v3/oktaConfigs/github").await;
     assert_eq!(status, 404);
+    let body = json!({"issuer": "https://id.example", "clientSecret": PASSWORD});
+    let oidc = rest.must(200, "PUT", "/v3/oidcConfigs/oidc", &body).await;
+    assert_eq!((&oidc["type"], &oidc["issuer"]), (&json!("oidcConfig"), &body["issuer"]), "{oidc}");
+    let enabled = json!({"enabled": true});
+    let (status, _) = rest.ask(Asker::Admin, "PUT", "/v3/oidcConfigs/oidc", &enabled).await;
+    assert_eq!(status, 422);
 }
 
 #[tokio::test(flavor = "multi_thread")]
