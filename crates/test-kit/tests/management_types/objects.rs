@@ -269,6 +269,22 @@ async fn a_provider_can_be_described_but_not_enabled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refused_credential_of_a_provider_is_refused_once_though_several_types_have_the_field() {
+    let rest = Rest::start().await;
+    let own = "/v3/oktaConfigs/okta";
+    let (taken, answer) = rest.ask(Asker::Admin, "PUT", own, &json!({"spKey": PASSWORD})).await;
+    assert_eq!(taken, 200, "{answer}");
+    let foreign = json!({"spKey": "drover-credential://p-other"});
+    let (status, answer) = rest.ask(Asker::Admin, "PUT", own, &foreign).await;
+    assert_eq!(status, 422, "{answer}");
+    let text = answer["message"].as_str().unwrap();
+    assert_eq!(text.matches("send the credential itself").count(), 1, "{text}");
+    let (status, answer) = rest.ask(Asker::Admin, "PUT", own, &json!({"enabled": true})).await;
+    assert_eq!(status, 422, "{answer}");
+    assert_eq!(answer["message"].as_str().unwrap().matches("not available").count(), 1, "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_secret_in_a_cloud_credential_is_stored_and_never_shown() {
     let rest = Rest::start().await;
     let config = json!({"accessKey": "AK", "secretKey": "SK", "defaultRegion": "r"});
