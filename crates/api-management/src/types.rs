@@ -62,6 +62,7 @@ const TYPES: &[&str] = embedded!("":
     "node_pool"
     "node_template"
     "notifier"
+    "oidc_config"
     "okta_config"
     "open_ldap_config"
     "ping_config"

@@ -304,6 +304,22 @@ fn the_agents_pod_is_fit_for_the_restricted_level() {
 }
 
 #[test]
+fn the_agent_has_an_account_of_its_own_and_may_change_the_default_one_beside_it() {
+    let documents = documents("PEM");
+    let of = |kind: &str| documents.iter().find(|document| document["kind"] == kind).unwrap();
+    let pod = &of("Deployment")["spec"]["template"]["spec"];
+    let own = of("ServiceAccount");
+    assert_eq!(pod["serviceAccountName"], own["metadata"]["name"]);
+    assert!(own["metadata"]["name"] != "default", "{own}");
+    let rules = of("Role")["rules"].as_array().unwrap();
+    let rule = rules.iter().find(|rule| rule["resourceNames"] == json!(["default"])).unwrap();
+    assert_eq!(
+        (&rule["resources"], &rule["verbs"]),
+        (&json!(["serviceaccounts"]), &json!(["patch"]))
+    );
+}
+
+#[test]
 fn import_paths_with_and_without_cluster_are_understood_and_others_not() {
     assert_eq!(parse("/v3/import/abc_c-1.yaml"), Some(("abc", Some("c-1"))));
     assert_eq!(parse("/v3/import/abc.yaml"), Some(("abc", None)));

@@ -15,7 +15,7 @@ use crate::context::ManagementContext;
 use crate::controller::ControllerIdentity;
 use crate::credentials::revealing;
 use crate::feature::Feature;
-use crate::rbac::feed_identity;
+use crate::rbac::{feed_identity, reflector_identity};
 
 /// Path of the version that holds what is open without a login.
 pub const PUBLIC: &str = "/v3-public";
@@ -80,6 +80,7 @@ pub fn rest_view(features: &[Feature], context: &ManagementContext) -> RestView 
     let found = specs.flat_map(|spec| spec.descriptors(context));
     let found = found.map(|found| revealing::descriptor(found, &context.credentials));
     RestView::new(api_versions(), found)
+        .with_server(context.clients.controller(&reflector_identity()))
         .with_feed(Feed::new(watching, context.scope.stop.clone()).reaching(clusters))
 }
 

@@ -36,6 +36,7 @@ const PROVIDERS: &[(&str, &str)] = &[
     ("keycloak", "keyCloakConfig"),
     ("keycloakoidc", "keyCloakOIDCConfig"),
     ("local", LOCAL),
+    ("oidc", "oidcConfig"),
     ("okta", "oktaConfig"),
     ("openldap", "openLdapConfig"),
     ("ping", "pingConfig"),

@@ -67,6 +67,8 @@ pub struct Context<'a> {
     pub presentation: Presentation<'a>,
     /// Acts with the caller's identity and rights, never more.
     pub client: &'a kube::Client,
+    /// Lists all that is stored. Only decides: nobody is shown what it reads.
+    pub(crate) server: &'a kube::Client,
     pub headers: &'a HeaderMap,
     /// The resource that the path is inside of. A store of a type in a sub-context answers for it.
     pub inside: Option<&'a Inside>,
@@ -86,6 +88,10 @@ impl<'a> Context<'a> {
     /// The same request, whose stores use another client. It must act as the same caller.
     pub fn through(&self, client: &'a kube::Client) -> Self {
         Self { client, ..*self }
+    }
+    /// The same request with the eyes of the server, for what it decides whoever asks.
+    pub(crate) fn as_server(&self) -> Self {
+        Self { client: self.server, ..*self }
     }
     /// The first value of a query parameter.
     pub fn query_value(&self, name: &str) -> Option<&str> {

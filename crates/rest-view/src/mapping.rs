@@ -76,7 +76,7 @@ fn show(
     out.insert(field.name.clone(), shown_value(&field.kind, value, registry, version));
 }
 
-/// Embedded types show their declared fields only, without secrets.
+/// Embedded types show their declared fields only, without secrets, and absent ones by their defaults.
 fn shown_value(kind: &FieldType, value: Value, registry: &Registry, version: &str) -> Value {
     match (kind, value) {
         (FieldType::Array(of), Value::Array(items)) => items
@@ -93,8 +93,10 @@ fn shown_value(kind: &FieldType, value: Value, registry: &Registry, version: &st
             let Some(kind) = registry.struct_type(version, id) else { return entries.into() };
             let mut out = Map::new();
             for field in kind.fields.iter().filter(|field| !field.is_secret()) {
-                if let Some(raw) = entries.remove(&field.name) {
-                    show(&mut out, field, Some(raw), registry, version);
+                let raw = entries.remove(&field.name);
+                // Kubernetes stores no `false` and no 0 where absence says the same.
+                if raw.is_some() || field.default.is_some() {
+                    show(&mut out, field, raw, registry, version);
                 }
             }
             out.into()

@@ -243,7 +243,7 @@ pub(crate) async fn delete(context: &Context<'_>, descriptor: &Descriptor, id: &
             .and_then(|text| text.parse().ok()),
     };
     let key = key_of(descriptor, id)?;
-    references::refuse_held(context, descriptor, id).await?;
+    references::refuse_held(context, descriptor, &key, id).await?;
     match descriptor.store.delete(context, &key, &options).await? {
         Some(stored) => shown(context, descriptor, stored, StatusCode::OK, false).await,
         None => Ok(Answer::Empty(StatusCode::NO_CONTENT)),

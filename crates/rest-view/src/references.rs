@@ -1,7 +1,8 @@
 //! References whose objects must be there, and objects that stay while they are referred to. Which these
 //! are the fields say ([`Field::exists`](crate::Field), [`Field::holds`](crate::Field)).
 //!
-//! What is refused is what the caller is known to see: nobody learns here what there is.
+//! What a write names must be there for the caller: nobody learns here what there is. What a removal would leave
+//! without what it needs is looked up as the server, and named to who may see it.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +12,7 @@ use crate::error::ApiError;
 use crate::field::FieldType;
 use crate::mapping;
 use crate::operations::key_of;
-use crate::store::ListScope;
+use crate::store::{Key, ListScope};
 
 /// Refuses input that names an object which is not there. `stored`: what an update changes; references
 /// that it has stay.
@@ -43,38 +44,67 @@ pub(crate) async fn require(
     Ok(())
 }
 
-/// Refuses to remove what another object holds.
+/// Refuses to remove what another object holds. What is stored decides, also what the caller does not see;
+/// who may not remove the object is refused by the removal itself, and learns nothing here.
 pub(crate) async fn refuse_held(
     context: &Context<'_>,
     descriptor: &Descriptor,
+    key: &Key,
     id: &str,
 ) -> Result<(), ApiError> {
-    for other in context.registry.descriptors_of(&descriptor.version) {
-        let holding = other.references_to(&descriptor.id);
-        let holding: Vec<&str> =
-            holding.filter(|name| other.fields.get(*name).is_some_and(|f| f.holds)).collect();
-        if holding.is_empty() {
-            continue;
+    let types = context.registry.descriptors_of(&descriptor.version);
+    let holders = types.filter_map(|other| {
+        let names = other.references_to(&descriptor.id);
+        let holds = |name: &&str| other.fields.get(*name).is_some_and(|field| field.holds);
+        let names: Vec<&str> = names.filter(holds).collect();
+        (!names.is_empty()).then_some((other, names))
+    });
+    let mut is_removable = None;
+    for (other, names) in holders {
+        if is_removable.is_none() {
+            is_removable = Some(may_remove(context, descriptor, key).await?);
         }
-        // Who cannot see it is told by the removal itself that they may not.
-        if descriptor.store.get(context, &key_of(descriptor, id)?).await.is_err() {
+        if is_removable == Some(false) {
             return Ok(());
         }
-        for stored in other.store.list(context, &ListScope::default()).await? {
+        let mut is_held = false;
+        for stored in other.store.list(&context.as_server(), &ListScope::default()).await? {
             let shown = mapping::to_view(other, context.registry, &stored, false);
-            if holding.iter().any(|name| shown.get(*name).is_some_and(|value| value == id)) {
-                let mut error = ApiError::method_not_allowed("DELETE");
-                let holder = crate::collection::id_of(other, &stored);
-                error.message = format!(
-                    "{} [{id}] is in use by {} [{holder}]",
-                    words(&descriptor.id),
-                    words(&other.id)
-                );
-                return Err(error);
+            if !names.iter().any(|name| shown.get(*name).is_some_and(|value| value == id)) {
+                continue;
             }
+            let holder = crate::collection::id_of(other, &stored);
+            if other.store.get(context, &key_of(other, &holder)?).await.is_ok() {
+                let holder = format!("{} [{holder}]", words(&other.id));
+                return Err(in_use(descriptor, id, &holder));
+            }
+            is_held = true;
+        }
+        if is_held {
+            let hidden = format!("a {} that is not shown to you", words(&other.id));
+            return Err(in_use(descriptor, id, &hidden));
         }
     }
     Ok(())
+}
+
+async fn may_remove(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    key: &Key,
+) -> Result<bool, ApiError> {
+    match descriptor.store.get(context, key).await {
+        Err(error) if error.is_not_found() => return Ok(false),
+        _ => {}
+    }
+    let may = descriptor.store.may_change(context, std::slice::from_ref(key)).await?;
+    Ok(may.first().is_some_and(|may| may.delete))
+}
+
+fn in_use(held: &Descriptor, id: &str, holder: &str) -> ApiError {
+    let mut error = ApiError::method_not_allowed("DELETE");
+    error.message = format!("{} [{id}] is in use by {holder}", words(&held.id));
+    error
 }
 
 /// The ids in the value of a reference, or of a list of them.

@@ -31,6 +31,7 @@ pub struct RestView {
     registry: Arc<ArcSwap<Registry>>,
     lists: Arc<dyn Lists>,
     feed: Option<Feed>,
+    server: Option<kube::Client>,
 }
 
 impl RestView {
@@ -40,7 +41,7 @@ impl RestView {
     ) -> Self {
         let registry = Registry::new(versions, descriptors);
         let registry = Arc::new(ArcSwap::from_pointee(registry));
-        Self { registry, lists: Arc::new(Scan), feed: None }
+        Self { registry, lists: Arc::new(Scan), feed: None, server: None }
     }
     /// Replaces [`Scan`], which lists come from otherwise.
     pub fn with_lists(mut self, lists: impl Lists) -> Self {
@@ -50,6 +51,13 @@ impl RestView {
     /// Also serves the change feed, see [`RestView::subscribe`].
     pub fn with_feed(mut self, feed: Feed) -> Self {
         self.feed = Some(feed);
+        self
+    }
+    /// What an object is used by is looked up with `client`, which needs list on the types whose references hold
+    /// ([`Field::holds`](crate::Field)). Without, the caller's own client does it, and what the caller does not
+    /// see holds nothing.
+    pub fn with_server(mut self, client: kube::Client) -> Self {
+        self.server = Some(client);
         self
     }
 
@@ -127,7 +135,8 @@ impl RestView {
     /// Answers one request.
     ///
     /// - `caller`: as authenticated; [`Caller::anonymous`] reaches public versions and ids only.
-    /// - `client`: acts as the caller. All reads and writes of Kubernetes objects use it.
+    /// - `client`: acts as the caller. All reads and writes of Kubernetes objects use it, but for
+    ///   [`Self::with_server`].
     ///
     /// The body is bounded by [`BODY_SIZE_MAX`]; stop reading beyond that. Never fails: errors are
     /// answers. Dropping the future may leave a write done.
@@ -155,7 +164,8 @@ impl RestView {
         };
         let inside = route.as_ref().and_then(|route| route.inside.as_ref());
         let headers = &parts.headers;
-        let context = Context { presentation, client, headers, inside, query: &query };
+        let server = self.server.as_ref().unwrap_or(client);
+        let context = Context { presentation, client, server, headers, inside, query: &query };
         let format = format_of(&parts.headers, context.query_value("_format"));
         let method = effective_method(&parts.method, &context);
         let csrf = browser::check_csrf(&parts.headers, caller, [&parts.method, &method]);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api_management::{
     Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, Node, Project, condition, keys,
 };
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node as KubeNode, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node as KubeNode, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
@@ -396,6 +396,27 @@ async fn removal_leaves_nothing_of_ours_downstream_and_reports() {
     assert_eq!(report["left"], json!([]));
     let namespaces: Api<Namespace> = Api::all(world.admin());
     assert!(namespaces.get_opt("c-abcde").await.unwrap().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_beside_the_agent_gets_no_token_unless_it_names_an_account() {
+    let world = World::start().await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    world.import("c-abcde", &downstream).await;
+    let mounts = async |namespace: &str| {
+        let accounts: Api<ServiceAccount> = Api::namespaced(downstream.admin(), namespace);
+        accounts.get("default").await.map(|account| account.automount_service_account_token)
+    };
+    eventually("a default account without a token", async || match mounts(keys::SYSTEM_NS).await {
+        Ok(Some(false)) => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    // What runs in others may need theirs.
+    for namespace in ["default", "kube-system"] {
+        let untouched = eventually("the account", async || mounts(namespace).await).await;
+        assert_eq!(untouched, None, "{namespace}");
+    }
 }
 
 /// Everything downstream that carries our label.

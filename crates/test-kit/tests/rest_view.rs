@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "rest_view/references.rs"]
+mod references;
+
 use bytes::Bytes;
 use feature_identity::bootstrap;
 use feature_kit::access::{GROUP_GLOBAL_ADMIN, GROUP_PEOPLE};
@@ -687,26 +690,6 @@ async fn what_is_refused_is_refused_in_the_code_and_words_that_clients_compare()
     let refused = rest.call(&admin, "DELETE", &format!("/v3/projects/{system}"), Value::Null).await;
     assert_eq!((refused.status, refused.text("code").as_str()), (405, "MethodNotAllow"));
     assert_eq!(refused.text("message"), "System Project cannot be deleted");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_credential_that_a_template_uses_stays() {
-    let rest = Rest::start().await;
-    let admin = rest.admin().await;
-    let body = json!({"name": "s3", "s3credentialConfig": {"accessKey": "a", "secretKey": "b"}});
-    let made = rest.call(&admin, "POST", "/v3/cloudCredentials", body).await;
-    assert_eq!(made.status, 201, "{}", made.body);
-    let credential = made.text("id");
-    let body = json!({"name": "small", "cloudCredentialId": credential});
-    let template = rest.call(&admin, "POST", "/v3/nodeTemplates", body).await;
-    assert_eq!(template.status, 201, "{}", template.body);
-    let path = format!("/v3/cloudCredentials/{credential}");
-    let refused = rest.call(&admin, "DELETE", &path, Value::Null).await;
-    assert_eq!((refused.status, refused.text("code").as_str()), (405, "MethodNotAllow"));
-    assert!(refused.text("message").contains("is in use by node template"), "{}", refused.body);
-    let path_of_template = format!("/v3/nodeTemplates/{}", template.text("id"));
-    assert!(rest.call(&admin, "DELETE", &path_of_template, Value::Null).await.status < 300);
-    assert!(rest.call(&admin, "DELETE", &path, Value::Null).await.status < 300);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

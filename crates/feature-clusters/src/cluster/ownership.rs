@@ -1,8 +1,11 @@
-//! Keeps true: what is ours downstream and cluster-wide is owned by our one namespace there.
+//! Keeps true: what is ours downstream and cluster-wide is owned by our one namespace there, and a pod in that
+//! namespace gets a token only of an account that it names.
 //!
 //! A manifest cannot name the namespace's uid, so the owner reference is put on after the agent has
 //! connected. From then on deleting the namespace takes everything along, by the downstream cluster's
-//! own garbage collection, even after the agent's rights are gone.
+//! own garbage collection, even after the agent's rights are gone. The namespace's default service account is
+//! made by the cluster, at any time after the namespace; those of other namespaces stay as they are, since what
+//! runs there may need their tokens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +15,7 @@ use controller::error::is_code;
 use controller::{Attempt, DownstreamController, DownstreamScope, ReconcileError};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Patch, PatchParams};
@@ -20,7 +23,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::cluster_registration_token::manifest::AGENT_NAME;
+use crate::cluster_registration_token::manifest::{AGENT_NAME, DEFAULT_ACCOUNT};
 
 /// First wait after a failure; doubles up to [`RETRY_DELAY_MAX`].
 const RETRY_DELAY_MIN: Duration = Duration::from_millis(500);
@@ -48,7 +51,7 @@ impl DownstreamController for Ownership {
             let mut delay = RETRY_DELAY_MIN;
             while let Err(error) = own(&scope.client).await {
                 let (cluster, error) = (&scope.cluster, error.chain());
-                tracing::debug!(%cluster, error, "owner references are not in place yet");
+                tracing::debug!(%cluster, error, "what is ours there is not in order yet");
                 tokio::time::sleep(delay).await;
                 delay = (delay * 2).min(RETRY_DELAY_MAX);
             }
@@ -74,7 +77,18 @@ async fn own(client: &Client) -> Result<(), ReconcileError> {
     let namespace = read.attempt(|| format!("read namespace \"{}\"", keys::SYSTEM_NS))?;
     let owner = namespace_reference(&namespace);
     own_one::<ClusterRole>(client, AGENT_NAME, &owner).await?;
-    own_one::<ClusterRoleBinding>(client, AGENT_NAME, &owner).await
+    own_one::<ClusterRoleBinding>(client, AGENT_NAME, &owner).await?;
+    withhold_token(client).await
+}
+
+async fn withhold_token(client: &Client) -> Result<(), ReconcileError> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), keys::SYSTEM_NS);
+    let patch = Patch::Merge(json!({"automountServiceAccountToken": false}));
+    match accounts.patch(DEFAULT_ACCOUNT, &PatchParams::default(), &patch).await {
+        // Manifests of earlier versions give no right to it.
+        Err(error) if is_code(&error, 403) => Ok(()),
+        done => done.map(drop).attempt(|| format!("change service account \"{DEFAULT_ACCOUNT}\"")),
+    }
 }
 
 async fn own_one<K>(

@@ -1,5 +1,6 @@
 //! Cluster in the REST view.
 
+use api_management::cluster::{DRIVER_IMPORTED, DRIVER_LOCAL};
 use api_management::{Condition, state};
 use feature_kit::table;
 use rest_view::{
@@ -45,10 +46,30 @@ fn format(_: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
     fields.insert("state".to_owned(), summary.state.into());
     fields.insert("transitioning".to_owned(), summary.transitioning.into());
     fields.insert("transitioningMessage".to_owned(), summary.message.into());
+    if let Some(capabilities) = capabilities(&stored["status"]["driver"]) {
+        fields.entry("capabilities").or_insert(capabilities);
+    }
     if stored["spec"]["internal"] == true {
         // The management API itself stays.
         resource.links.remove("remove");
     }
+}
+
+/// What can be done with a cluster from here. Whether it has load balancers and which ingress controller, if any,
+/// nobody here knows of a cluster that was imported, so nothing is said of that.
+fn capabilities(driver: &Value) -> Option<Value> {
+    // Taints are set on nodes; the management API has none.
+    let has_nodes = match driver.as_str() {
+        Some(DRIVER_IMPORTED) => true,
+        Some(DRIVER_LOCAL) => false,
+        _ => return None,
+    };
+    Some(json!({
+        "loadBalancerCapabilities": {"healthCheckSupported": false},
+        "nodePoolScalingSupported": false,
+        "pspEnabled": false,
+        "taintSupport": has_nodes,
+    }))
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub const AGENT_NAME: &str = api_management::cluster::AGENT_ROLE;
 pub const DEPLOYMENT: &str = "cattle-cluster-agent";
 /// Name of the agent's service account.
 pub const SERVICE_ACCOUNT: &str = "cattle";
+/// The account of pods that name none, which the cluster makes in every namespace.
+pub const DEFAULT_ACCOUNT: &str = "default";
 /// Secret in which the agent keeps its key.
 const IDENTITY_SECRET: &str = "drover-agent-identity";
 /// Value of the label `drover.io/owned` on the manifest's objects.
@@ -117,6 +119,8 @@ pub fn documents(import: &Import<'_>) -> Vec<Value> {
                     "verbs": ["get", "update"]},
                 {"apiGroups": [""], "resources": ["serviceaccounts/token"],
                     "resourceNames": [SERVICE_ACCOUNT], "verbs": ["create"]},
+                {"apiGroups": [""], "resources": ["serviceaccounts"],
+                    "resourceNames": [DEFAULT_ACCOUNT], "verbs": ["patch"]},
             ],
         }),
         json!({

@@ -121,6 +121,8 @@ impl Asked {
                 action_links: self.action_links,
             },
             client: &self.subscriber.client,
+            // A feed decides nothing.
+            server: &self.subscriber.client,
             headers,
             inside: self.inside.as_ref(),
             query: &[],

@@ -121,6 +121,8 @@ async fn each_rule_that_a_value_breaks_has_its_own_code() {
         ("list", json!([1, null]), "NotNullable"),
         ("words", json!(["abcd"]), "MaxLengthExceeded"),
         ("map", json!([]), "InvalidFormat"),
+        // A text says nothing of keys; to take it and store nothing would lose it silently.
+        ("map", json!("100m"), "InvalidFormat"),
         ("map", json!({"a": "perhaps"}), "InvalidFormat"),
         ("dimensions", json!("tall"), "InvalidFormat"),
     ] {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::world::{depot, stored_widget, widget};
 use crate::input::{self, Operation};
 use crate::mapping::{merge, to_stored, to_view};
-use crate::{ApiVersion, Field, FieldType, Registry};
+use crate::{ApiVersion, Field, FieldType, Registry, StructType};
 
 fn registry() -> Registry {
     Registry::new([ApiVersion::new("example.io", "v3", "/v3")], [widget()])
@@ -50,6 +50,36 @@ fn references_are_null_and_defaults_present_when_nothing_is_stored() {
     assert_eq!(view["enabled"], true);
     assert_eq!(view["weight"], 0);
     assert!(!view.contains_key("color"));
+}
+
+#[test]
+fn absent_fields_of_embedded_types_are_shown_by_their_defaults() {
+    let source = StructType::writable(
+        "source",
+        vec![
+            Field::boolean("readOnly"),
+            Field::int("partition"),
+            Field::boolean("optional").without_default(),
+            Field::new("password", FieldType::Password),
+        ],
+    );
+    let kind = widget()
+        .spec([
+            Field::of("source", "source").create_update(),
+            Field::array("sources", FieldType::of("source")).create_update(),
+        ])
+        .types([source]);
+    let registry = Registry::new([ApiVersion::new("example.io", "v3", "/v3")], [kind.clone()]);
+    let shown = |spec| to_view(&kind, &registry, &stored_widget("d-1", "w-1", spec), false);
+    // Kubernetes leaves `false` and 0 out, whatever was sent.
+    let view = shown(json!({"source": {}, "sources": [{"readOnly": true}, {"optional": false}]}));
+    assert_eq!(view["source"], json!({"readOnly": false, "partition": 0}));
+    assert_eq!(
+        view["sources"],
+        json!([{"readOnly": true, "partition": 0},
+            {"readOnly": false, "partition": 0, "optional": false}])
+    );
+    assert!(!shown(json!({})).contains_key("source"), "what is not there has no fields");
 }
 
 #[test]

@@ -129,6 +129,16 @@ async fn storage_and_api_services_of_a_cluster_are_data_of_kubernetes() {
     for (field, sent) in volume.as_object().unwrap() {
         assert_eq!(made[field], *sent, "{made}");
     }
+    let cinder = json!({
+        "name": "disk.two", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+        "cinder": {"volumeID": "v", "readOnly": "false"},
+    });
+    let shown = people.must(201, "POST", &at("persistentvolumes"), &cinder).await;
+    assert_eq!(shown["cinder"], json!({"volumeID": "v", "readOnly": false}), "{shown}");
+    let own = format!("{}/disk.two", at("persistentvolumes"));
+    let shown = people.must(200, "GET", &own, &Value::Null).await;
+    assert_eq!(shown["cinder"]["readOnly"], false, "{shown}");
+    people.ask(OWNER, "DELETE", &own, &Value::Null).await;
     let link = made["links"]["self"].as_str().unwrap();
     let shown = people.must(200, "GET", &at("storageclasses/fast"), &Value::Null).await;
     let volumes = shown["links"]["persistentVolumes"].as_str().unwrap();

@@ -189,6 +189,27 @@ async fn a_deployment_is_paused_resumed_redeployed_and_rolled_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn false_in_the_source_of_a_volume_comes_back_and_changes_nothing() {
+    let place = Place::start().await;
+    let volumes = json!([{"name": "v", "cinder": {"volumeID": "x", "readOnly": "false"}}]);
+    let made =
+        place.must(201, "POST", "workloads", body("disk", json!({"volumes": volumes}))).await;
+    let source = json!({"volumeID": "x", "readOnly": false});
+    assert_eq!(made["volumes"][0]["cinder"], source, "{made}");
+    let path = "workloads/deployment:apps:disk";
+    let shown = place.get(path).await;
+    assert_eq!(shown["volumes"][0]["cinder"], source, "{shown}");
+    let stored = "/apis/apps/v1/namespaces/apps/deployments/disk";
+    let before = place.stored(stored).await;
+    place.must(200, "PUT", path, shown).await;
+    let after = place.stored(stored).await;
+    assert_eq!(
+        before["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"],
+        "{after}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_says_which_workload_it_is_of() {
     let place = Place::start().await;
     let made = place.must(201, "POST", "pods", body("alone", json!({}))).await;

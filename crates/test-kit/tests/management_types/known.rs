@@ -197,7 +197,12 @@ pub const MANAGEMENT: Reasons = &[
     ),
     (
         "the name of the object, which is fixed when it is made",
-        &["fleetWorkspace.name", "keyCloakOIDCConfig.name", "rancherUserNotification.name"],
+        &[
+            "fleetWorkspace.name",
+            "keyCloakOIDCConfig.name",
+            "oidcConfig.name",
+            "rancherUserNotification.name",
+        ],
     ),
     (
         "fixed when it is made: later, clients that send back what they read have the resource's type there",

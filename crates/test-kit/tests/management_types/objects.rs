@@ -247,6 +247,7 @@ async fn a_provider_can_be_described_but_not_enabled() {
     let list = rest.must(200, "GET", "/v3/authConfigs", &Value::Null).await;
     let types: Vec<_> = list["data"].as_array().unwrap().iter().map(|item| &item["type"]).collect();
     assert!(types.contains(&&json!("githubConfig")) && types.contains(&&json!("localConfig")));
+    assert!(types.len() == 14 && types.contains(&&json!("oidcConfig")), "{types:?}");
     let github = rest.must(200, "GET", "/v3/authConfigs/github", &Value::Null).await;
     assert_eq!((&github["hostname"], &github["enabled"]), (&json!("github.com"), &json!(false)));
     let own = github["links"]["update"].as_str().unwrap().replace("https://drover.example", "");
@@ -262,6 +263,28 @@ async fn a_provider_can_be_described_but_not_enabled() {
     assert!(answer["message"].as_str().unwrap().contains("not available"), "{answer}");
     let (status, _) = rest.get(Asker::Admin, "/v3/oktaConfigs/github").await;
     assert_eq!(status, 404);
+    let body = json!({"issuer": "https://id.example", "clientSecret": PASSWORD});
+    let oidc = rest.must(200, "PUT", "/v3/oidcConfigs/oidc", &body).await;
+    assert_eq!((&oidc["type"], &oidc["issuer"]), (&json!("oidcConfig"), &body["issuer"]), "{oidc}");
+    let enabled = json!({"enabled": true});
+    let (status, _) = rest.ask(Asker::Admin, "PUT", "/v3/oidcConfigs/oidc", &enabled).await;
+    assert_eq!(status, 422);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_credential_of_a_provider_is_refused_once_though_several_types_have_the_field() {
+    let rest = Rest::start().await;
+    let own = "/v3/oktaConfigs/okta";
+    let (taken, answer) = rest.ask(Asker::Admin, "PUT", own, &json!({"spKey": PASSWORD})).await;
+    assert_eq!(taken, 200, "{answer}");
+    let foreign = json!({"spKey": "drover-credential://p-other"});
+    let (status, answer) = rest.ask(Asker::Admin, "PUT", own, &foreign).await;
+    assert_eq!(status, 422, "{answer}");
+    let text = answer["message"].as_str().unwrap();
+    assert_eq!(text.matches("send the credential itself").count(), 1, "{text}");
+    let (status, answer) = rest.ask(Asker::Admin, "PUT", own, &json!({"enabled": true})).await;
+    assert_eq!(status, 422, "{answer}");
+    assert_eq!(answer["message"].as_str().unwrap().matches("not available").count(), 1, "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

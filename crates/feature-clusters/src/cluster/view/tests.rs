@@ -70,6 +70,24 @@ fn any_condition_that_does_not_hold_takes_a_cluster_out_of_active() {
 }
 
 #[test]
+fn a_cluster_says_what_can_be_done_with_it_from_here() {
+    let of = |driver: &str| {
+        let mut cluster = stored_cluster();
+        cluster["status"]["driver"] = driver.into();
+        present("cluster", &cluster)["capabilities"].clone()
+    };
+    let (imported, local) = (of("imported"), of("local"));
+    for capabilities in [&imported, &local] {
+        assert_eq!(capabilities["nodePoolScalingSupported"], false);
+        assert_eq!(capabilities["pspEnabled"], false);
+        // Not known, which is not the same as none.
+        assert!(capabilities["loadBalancerCapabilities"].get("enabled").is_none());
+    }
+    assert_eq!((&imported["taintSupport"], &local["taintSupport"]), (&json!(true), &json!(false)));
+    assert!(of("rancherKubernetesEngine").is_null(), "nothing is made here by a driver");
+}
+
+#[test]
 fn the_management_api_itself_cannot_be_removed() {
     let mut local = stored_cluster();
     local["spec"]["internal"] = true.into();
