@@ -81,7 +81,9 @@ async fn nobody_gains_a_right_that_nobody_could_give() {
         let (seed, result) = ended.unwrap();
         match result {
             Ok(writes) => done += writes,
-            Err(problem) => panic!("after {steps} steps, DROVER_RIGHTS_SEED={seed} runs this alone: {problem}"),
+            Err(problem) => {
+                panic!("after {steps} steps, DROVER_RIGHTS_SEED={seed} runs this alone: {problem}")
+            }
         }
         steps += STEPS;
     }

@@ -73,11 +73,12 @@ const USUAL: Weight = 50;
 
 /// What others need, as measured, with room for a slower machine. They begin in this order, those
 /// that take long first; then all others, by name.
-const WEIGHTS: [(&str, Weight); 8] = [
+const WEIGHTS: [(&str, Weight); 9] = [
     ("e2e::controller_manager", 5),
     ("e2e::differential", 20),
     ("e2e::agent_pod", 20),
     ("e2e::streaming", 40),
+    ("e2e::drains", 40),
     ("e2e::import_trouble", 15),
     ("storage::etcd", 25),
     ("testbed::node", 25),

@@ -35,7 +35,7 @@ use crate::connections::{Connections, Obstacle};
 const CONNECTED: OwnedCondition = OwnedCondition::of("Cluster", "Connected");
 const AGENT_DEPLOYED: OwnedCondition = OwnedCondition::of("Cluster", "AgentDeployed");
 const API_SEEN: OwnedCondition = OwnedCondition::of("Cluster", "Waiting");
-pub(super) const READY: OwnedCondition = OwnedCondition::of("Cluster", "Ready");
+const READY: OwnedCondition = OwnedCondition::of("Cluster", "Ready");
 
 /// Time between two questions to a cluster that is well.
 const PROBE_INTERVAL: Duration = Duration::from_secs(15);

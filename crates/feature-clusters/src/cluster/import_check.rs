@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_management::cluster::READY;
 use api_management::{Cluster, condition};
 use controller::{Reflector, Whole};
 use feature_kit::{
@@ -21,7 +22,6 @@ use http::{Method, StatusCode};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-use super::health::READY;
 use super::uid;
 use crate::connections::Connections;
 
@@ -118,7 +118,7 @@ impl ImportCheck {
 
 /// Whether it was found out that the cluster that answers is another entry's.
 fn is_anothers(cluster: &Cluster) -> bool {
-    let ready = condition::find(&cluster.status.conditions, READY.condition());
+    let ready = condition::find(&cluster.status.conditions, READY);
     ready.is_some_and(|ready| ready.reason == uid::ALREADY_MANAGED)
 }
 

@@ -21,14 +21,7 @@ pub async fn drain(args: &DrainArgs) -> Result<(), CliError> {
     let nodes = find_all(&api, &args.nodes).await?;
     for node in &nodes {
         let name = text(node, "nodeName");
-        api.action(
-            "nodes",
-            id(node),
-            "drain",
-            &options(args),
-            &format!("draining node \"{name}\""),
-        )
-        .await?;
+        start(&api, node, &options(args)).await?;
         if args.no_wait {
             tell!("node {name} is being drained");
             continue;
@@ -42,6 +35,20 @@ pub async fn drain(args: &DrainArgs) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+async fn start(api: &Api, node: &Value, options: &Value) -> Result<(), CliError> {
+    let name = text(node, "nodeName");
+    let what = format!("draining node \"{name}\"");
+    let started = api.action("nodes", id(node), "drain", options, &what).await;
+    started.map(drop).map_err(|error| match error.failure {
+        // The action is there only while nobody drains the node.
+        Failure::NotFound => {
+            let text = format!("node \"{name}\" is being drained already");
+            CliError::new(Failure::Conflict, text).hint("\"drover node stop-drain\" stops that")
+        }
+        _ => error,
+    })
 }
 
 /// Stops drains; the nodes stay cordoned.
