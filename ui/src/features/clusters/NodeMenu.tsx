@@ -9,7 +9,6 @@ import {
   IconTrash,
 } from "@tabler/icons-react";
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
 import { sentence } from "../../api/errors.ts";
 import { cordonNode, deleteNode, stopDrain } from "../../api/queries.ts";
 import type { Node } from "../../api/types.ts";
@@ -19,55 +18,51 @@ import { Menu, MenuItem } from "../../ui/Menu.tsx";
 import { Notice } from "../../ui/Notice.tsx";
 import { Shape } from "../../ui/StateMark.tsx";
 import { tell } from "../../ui/Toasts.tsx";
-import { DrainDialog } from "./DrainDialog.tsx";
 import { isDraining } from "./nodes.ts";
 
 interface NodeMenuProps {
   node: Node;
   /** For who may not change the cluster's nodes. */
   denial: string | undefined;
+  onDrain(node: Node): void;
   onDelete(node: Node): void;
 }
 
-export function NodeMenu({ node, denial, onDelete }: NodeMenuProps) {
-  const [draining, setDraining] = useState(false);
+export function NodeMenu({ node, denial, onDrain, onDelete }: NodeMenuProps) {
   const label = `More actions for ${node.name}`;
   const denied = node.links?.update ? undefined : denial;
   return (
-    <>
-      {draining && <DrainDialog node={node} onClose={() => setDraining(false)} />}
-      <Menu
-        label={label}
-        trigger={
-          <Button kind="ghost" small aria-label={label}>
-            <IconDots size={16} stroke={1.5} />
-          </Button>
-        }
+    <Menu
+      label={label}
+      trigger={
+        <Button kind="ghost" small aria-label={label}>
+          <IconDots size={16} stroke={1.5} />
+        </Button>
+      }
+    >
+      {isDraining(node) ? (
+        <StopDrain node={node} denied={denied} />
+      ) : (
+        <>
+          <Cordon node={node} denied={denied} />
+          <MenuItem
+            icon={<IconLogout2 size={16} stroke={1.5} />}
+            deniedBecause={denied}
+            onSelect={() => onDrain(node)}
+          >
+            Drain…
+          </MenuItem>
+        </>
+      )}
+      <MenuItem
+        icon={<IconTrash size={16} stroke={1.5} />}
+        danger
+        deniedBecause={node.links?.remove ? undefined : denial}
+        onSelect={() => onDelete(node)}
       >
-        {isDraining(node) ? (
-          <StopDrain node={node} denied={denied} />
-        ) : (
-          <>
-            <Cordon node={node} denied={denied} />
-            <MenuItem
-              icon={<IconLogout2 size={16} stroke={1.5} />}
-              deniedBecause={denied}
-              onSelect={() => setDraining(true)}
-            >
-              Drain…
-            </MenuItem>
-          </>
-        )}
-        <MenuItem
-          icon={<IconTrash size={16} stroke={1.5} />}
-          danger
-          deniedBecause={node.links?.remove ? undefined : denial}
-          onSelect={() => onDelete(node)}
-        >
-          Delete…
-        </MenuItem>
-      </Menu>
-    </>
+        Delete…
+      </MenuItem>
+    </Menu>
   );
 }
 

@@ -20,6 +20,7 @@ import { Past, usePast } from "../../ui/Past.tsx";
 import { State } from "../../ui/StateMark.tsx";
 import table from "../../ui/Table.module.css";
 import { ClusterHead, useCluster } from "./ClusterPage.tsx";
+import { DrainDialog } from "./DrainDialog.tsx";
 import { isPast, reasonOf, usage } from "./model.ts";
 import { NextStepLink } from "./NextStepLink.tsx";
 import { DeleteNodeDialog, NodeMenu } from "./NodeMenu.tsx";
@@ -104,12 +105,14 @@ function heightOf({ kind, reason }: NodeTableRow): number {
 function NodeTable({ cluster, nodes }: { cluster: Cluster; nodes: Node[] }) {
   const width = useWidth();
   const denial = useNodeDenial(cluster, nodes);
+  const [draining, setDraining] = useState<Node>();
   const [leaving, setLeaving] = useState<Node>();
   const rows = useMemo(() => nodeRows(nodes), [nodes]);
   const { visible, gapAfter, frame, measure, onFocus, onBlur } = useVisibleRows(rows, heightOf);
   const columns = COLUMNS[width];
   return (
     <div ref={frame} className={table.frame}>
+      {draining && <DrainDialog node={draining} onClose={() => setDraining(undefined)} />}
       {leaving && <DeleteNodeDialog node={leaving} onClose={() => setLeaving(undefined)} />}
       <table
         className={`${table.table} ${styles.table}`}
@@ -139,7 +142,13 @@ function NodeTable({ cluster, nodes }: { cluster: Cluster; nodes: Node[] }) {
                     </td>
                   </>
                 ) : (
-                  <NodeCells node={row.node} width={width} denial={denial} onDelete={setLeaving} />
+                  <NodeCells
+                    node={row.node}
+                    width={width}
+                    denial={denial}
+                    onDrain={setDraining}
+                    onDelete={setLeaving}
+                  />
                 )}
               </tr>
             </Fragment>
@@ -198,11 +207,18 @@ interface NodeCellsProps {
   node: Node;
   width: Width;
   denial: string | undefined;
+  onDrain(node: Node): void;
   onDelete(node: Node): void;
 }
 
 /** Most events change one node of many: the other rows stay as they are. */
-const NodeCells = memo(function NodeCells({ node, width, denial, onDelete }: NodeCellsProps) {
+const NodeCells = memo(function NodeCells({
+  node,
+  width,
+  denial,
+  onDrain,
+  onDelete,
+}: NodeCellsProps) {
   const past = usePast();
   const right = [table.right, past && table.past].filter(Boolean).join(" ");
   const pods = usage(node, "pods").taken;
@@ -234,7 +250,7 @@ const NodeCells = memo(function NodeCells({ node, width, denial, onDelete }: Nod
       )}
       <td className={right}>{pods === undefined ? "—" : count(pods)}</td>
       <td className={`${table.right} ${styles.menu}`}>
-        <NodeMenu node={node} denial={denial} onDelete={onDelete} />
+        <NodeMenu node={node} denial={denial} onDrain={onDrain} onDelete={onDelete} />
       </td>
     </>
   );

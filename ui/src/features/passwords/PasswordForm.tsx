@@ -1,10 +1,11 @@
 /** Setting one's own password: what it ends is said before, and counted after. */
 
 import { type UseMutationResult, useMutation, useQuery } from "@tanstack/react-query";
-import { useEffect, useId, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { changePassword, settingQuery } from "../../api/queries.ts";
 import type { PasswordChange } from "../../api/types.ts";
 import { Button } from "../../ui/Button.tsx";
+import { Check } from "../../ui/Check.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Notice } from "../../ui/Notice.tsx";
 import { changeWords, type PasswordRefusal, refusalOf } from "./model.ts";
@@ -58,7 +59,6 @@ function Changed({ change, endTokens, wayOn }: Done & Pick<PasswordFormProps, "w
 
 function Form({ change, username }: { change: Change; username: string }) {
   const form = useRef<HTMLFormElement>(null);
-  const endTokensId = useId();
   const refused = change.error ? refusalOf(change.error) : undefined;
   // At first, and where a refusal is about.
   const focused = refused?.field ?? "current";
@@ -89,10 +89,7 @@ function Form({ change, username }: { change: Change; username: string }) {
         Your other logins end at once; this one stays. Tokens for the API and in kubeconfigs stay
         valid, unless you end them as well.
       </p>
-      <label className={styles.check} htmlFor={endTokensId}>
-        <input id={endTokensId} type="checkbox" name="endTokens" />
-        End my tokens as well
-      </label>
+      <Check name="endTokens">End my tokens as well</Check>
       <div>
         <Button kind="primary" type="submit">
           {change.isPending ? "Changing…" : "Change password"}
