@@ -24,6 +24,8 @@ pub struct Action {
     pub handler: Arc<dyn ActionHandler>,
     /// `None`: always.
     pub available: Option<Available>,
+    /// Only shown to who may update the object. Whether they may is still the handler's to find out.
+    pub needs_update: bool,
 }
 
 impl Action {
@@ -34,6 +36,7 @@ impl Action {
             output: None,
             handler: Arc::new(handler),
             available: None,
+            needs_update: false,
         }
     }
     pub fn input(mut self, id: &str) -> Self {
@@ -49,6 +52,10 @@ impl Action {
         available: impl Fn(&Value, &Caller) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.available = Some(Arc::new(available));
+        self
+    }
+    pub fn needs_update(mut self) -> Self {
+        self.needs_update = true;
         self
     }
     pub(crate) fn is_available(&self, object: &Value, caller: &Caller) -> bool {

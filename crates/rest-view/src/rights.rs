@@ -1,4 +1,5 @@
-//! Links `update` and `remove`: shown to who may do that, whatever the type offers.
+//! Links `update` and `remove`, and actions that change an object: shown to who may do that, whatever the type
+//! offers.
 //!
 //! Not for the reply to a create: the rights of who made an object may come a moment later.
 
@@ -18,14 +19,17 @@ impl MayChange {
     pub const NONE: Self = Self { update: false, delete: false };
 }
 
-/// Takes away the links that lead to a refusal. Asks for all resources at once.
+/// Takes away the links and actions that lead to a refusal. Asks for all resources at once.
 pub(crate) async fn trim(
     context: &Context<'_>,
     descriptor: &Descriptor,
     resources: &mut [Resource],
 ) -> Result<(), ApiError> {
-    let is_changeable =
-        |resource: &Resource| ["update", "remove"].iter().any(|&l| resource.links.contains_key(l));
+    let changing = || descriptor.actions.iter().filter(|action| action.needs_update);
+    let is_changeable = |resource: &Resource| {
+        ["update", "remove"].iter().any(|&link| resource.links.contains_key(link))
+            || changing().any(|action| resource.actions.contains_key(&action.name))
+    };
     let (mut keys, mut changeable) = (Vec::new(), Vec::new());
     for resource in resources.iter_mut().filter(|resource| is_changeable(resource)) {
         keys.push(resource.key.clone());
@@ -43,6 +47,9 @@ pub(crate) async fn trim(
             if !kept {
                 resource.links.remove(link);
             }
+        }
+        if !may.update {
+            changing().for_each(|action| drop(resource.actions.remove(&action.name)));
         }
     }
     Ok(())

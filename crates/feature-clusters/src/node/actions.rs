@@ -93,7 +93,7 @@ pub fn actions(store: &NodeStore, drainer: &Drainer) -> [Action; 4] {
     let cordon = |unschedulable| Cordon { store: store.clone(), unschedulable };
     let drain = Drain { store: store.clone(), drainer: drainer.clone() };
     let stop = StopDrain { drainer: drainer.clone() };
-    [
+    let actions = [
         Action::new("cordon", cordon(true)).available_when(|node, _| !is_cordoned(node)),
         Action::new("uncordon", cordon(false))
             .available_when(|node, _| is_cordoned(node) && !is_draining(node)),
@@ -101,5 +101,6 @@ pub fn actions(store: &NodeStore, drainer: &Drainer) -> [Action; 4] {
             .input("nodeDrainInput")
             .available_when(|node, _| !is_draining(node)),
         Action::new("stopDrain", stop).available_when(|node, _| is_draining(node)),
-    ]
+    ];
+    actions.map(Action::needs_update)
 }

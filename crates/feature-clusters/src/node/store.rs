@@ -21,8 +21,6 @@ use serde_json::{Value, json};
 
 use super::change::Change;
 
-/// Where an object says whether the caller may cordon it: by the right to update it.
-pub const MAY_ACT: &str = "mayAct";
 /// Longest wait for the object here to follow. After it the answer shows what was wanted.
 const FOLLOW_TIME_MAX: Duration = Duration::from_secs(5);
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
@@ -219,22 +217,5 @@ impl Store for NodeStore {
         options: &'a DeleteOptions,
     ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
         Box::pin(self.remove(context, key, options))
-    }
-    fn reveal<'a>(
-        &'a self,
-        context: &'a Context<'a>,
-        objects: &'a mut [Value],
-    ) -> BoxFuture<'a, Result<(), ApiError>> {
-        Box::pin(async move {
-            if objects.is_empty() {
-                return Ok(());
-            }
-            let keys: Vec<Key> = objects.iter().map(Key::of).collect();
-            let rights = self.inner.may_change(context, &keys).await?;
-            for (object, may) in objects.iter_mut().zip(rights) {
-                object[MAY_ACT] = may.update.into();
-            }
-            Ok(())
-        })
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::actions::is_cordoned;
 use super::drain::condition;
-use super::store::{MAY_ACT, NodeStore};
+use super::store::NodeStore;
 
 pub fn view(store: NodeStore, actions: impl IntoIterator<Item = Action>) -> Descriptor {
     let text_map = |name: &str| Field::map(name, FieldType::String).create_update();
@@ -41,9 +41,6 @@ fn format(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
     fields.insert("conditions".to_owned(), conditions.into());
     if let Some(info) = info(&status["internalNodeStatus"]) {
         fields.insert("info".to_owned(), info);
-    }
-    if stored[MAY_ACT] == false {
-        resource.actions.clear();
     }
 }
 
