@@ -29,6 +29,7 @@ use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use parking_lot::Mutex;
 use rest_view::{ApiError, Key};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use self::condition::Interruption;
@@ -38,6 +39,8 @@ use self::task::{Ending, Task};
 const DRAINS_MAX: usize = 64;
 /// Longest wait for a drain that was stopped to say so.
 const STOP_TIME_MAX: Duration = Duration::from_secs(10);
+/// Nodes read at once while the drains of an earlier run are looked for.
+const PAGE_SIZE: u32 = 200;
 /// Wait before the drains of an earlier run are looked for again.
 const RECOVERY_DELAY: Duration = Duration::from_secs(2);
 
@@ -101,15 +104,19 @@ impl Drainer {
             let entry = Running { stop: stop.clone(), ended: ended.clone() };
             running.insert(task.node.clone(), entry);
         }
-        // Also when the task panics.
         let entry = Entry { drains: self.drains.clone(), node: task.node.clone(), ended };
-        let written = task.report(&self.writer).await;
-        let drainer = self.clone();
+        let (drainer, (begun, is_begun)) = (self.clone(), oneshot::channel());
+        // Also when the request is broken off, or the task panics.
         tokio::spawn(async move {
-            let entry = entry;
-            drainer.run(task, stop).await;
-            drop(entry);
+            let _entry = entry;
+            let written = task.report(&drainer.writer).await;
+            let is_written = written.is_ok();
+            let _ = begun.send(written);
+            if is_written {
+                drainer.run(task, stop).await;
+            }
         });
+        let written = is_begun.await.map_err(ApiError::server_error)?;
         written.map_err(|error| ApiError::server_error(error.chain()))
     }
 
@@ -183,13 +190,21 @@ pub async fn recover(context: ManagementContext, writer: Client, drains: Arc<Dra
 
 async fn mark_interrupted(writer: &Client, drains: &Drains) -> Result<(), ReconcileError> {
     let nodes: Api<Node> = Api::all(writer.clone());
-    let nodes = nodes.list(&ListParams::default()).await.attempt(|| "list nodes".to_owned())?;
-    for node in nodes.items.iter().filter(|node| condition::is_draining(&node.status.conditions)) {
-        let namespace = node.namespace().unwrap_or_default();
-        let key = Key { namespace, name: node.name_any() };
-        if !drains.is_running(&key) {
-            condition::interrupt(writer, &key, Interruption::Restart).await?;
+    let mut page = ListParams::default().limit(PAGE_SIZE);
+    loop {
+        let list = nodes.list(&page).await.attempt(|| "list nodes".to_owned())?;
+        let draining =
+            list.items.iter().filter(|node| condition::is_draining(&node.status.conditions));
+        for node in draining {
+            let namespace = node.namespace().unwrap_or_default();
+            let key = Key { namespace, name: node.name_any() };
+            if !drains.is_running(&key) {
+                condition::interrupt(writer, &key, Interruption::Restart).await?;
+            }
+        }
+        match list.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(()),
         }
     }
-    Ok(())
 }

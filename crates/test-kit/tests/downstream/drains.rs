@@ -177,7 +177,7 @@ async fn what_stands_in_the_way_is_named_and_nothing_is_touched() {
     let place = Place::start(&pods).await;
     let refused = place.drain(422, json!({"gracePeriod": 0})).await;
     let text = refused["message"].as_str().unwrap();
-    for part in ["default/alone (option force", "default/data (option deleteLocalData"] {
+    for part in ["default/alone would not be started again", "default/data would lose data"] {
         assert!(text.contains(part), "{text}");
     }
     assert!(!place.is_cordoned().await);
@@ -188,7 +188,7 @@ async fn what_stands_in_the_way_is_named_and_nothing_is_touched() {
     }
 
     let refused = place.drain(422, json!({"ignoreDaemonSets": false, "force": true})).await;
-    assert!(refused["message"].as_str().unwrap().contains("default/log (option ignoreDaemonSets"));
+    assert!(refused["message"].as_str().unwrap().contains("default/log would be started again"));
     place.drain(200, json!({"gracePeriod": 0, "force": true, "deleteLocalData": true})).await;
     place.until("drained", "Pods evicted: 3.").await;
     assert_eq!(place.there().await, [("log".to_owned(), false)]);

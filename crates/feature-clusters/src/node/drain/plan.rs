@@ -76,11 +76,11 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    fn words(self) -> (&'static str, &'static str) {
+    fn words(self) -> &'static str {
         match self {
-            Self::DaemonSet => ("start again at once, by their DaemonSet", "ignoreDaemonSets"),
-            Self::LocalData => ("lose their data in an emptyDir", "deleteLocalData"),
-            Self::Unmanaged => ("are not started again by anything", "force"),
+            Self::DaemonSet => "would be started again at once (ignoreDaemonSets leaves them)",
+            Self::LocalData => "would lose data in an emptyDir (deleteLocalData evicts them)",
+            Self::Unmanaged => "would not be started again by anything (force evicts them)",
         }
     }
 }
@@ -133,9 +133,7 @@ pub fn refusal(obstacles: &[(PodName, Obstacle)]) -> Option<String> {
         .into_iter()
         .map(|kind| {
             let pods = obstacles.iter().filter(|(_, obstacle)| *obstacle == kind);
-            let pods = named(pods.map(|(pod, _)| pod.to_string()));
-            let (why, option) = kind.words();
-            format!("pods {why}: {pods} (option {option} drains all the same)")
+            format!("{} {}", named(pods.map(|(pod, _)| pod.to_string())), kind.words())
         })
         .collect();
     (!sentences.is_empty()).then(|| sentences.join("; "))
@@ -242,7 +240,10 @@ mod tests {
             })
             .collect();
         let text = refusal(&pods).unwrap();
-        assert!(text.contains("web/p0, web/p1, web/p2 and 2 more (option force"), "{text}");
+        assert!(
+            text.starts_with("web/p0, web/p1, web/p2 and 2 more would not be started"),
+            "{text}"
+        );
         assert_eq!(refusal(&[]), None);
     }
 }

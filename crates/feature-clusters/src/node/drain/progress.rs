@@ -48,7 +48,9 @@ impl Progress {
         }
         let waiting = |(pod, waiting): (&PodName, &Waiting)| match waiting {
             Waiting::Ending => format!("{pod} (ending)"),
-            Waiting::Budget(text) | Waiting::Error(text) => format!("{pod} ({text})"),
+            Waiting::Budget(text) | Waiting::Error(text) => {
+                format!("{pod} ({})", text.trim_end_matches('.'))
+            }
         };
         // What needs a look comes first.
         let (ending, stuck): (Vec<_>, Vec<_>) =
@@ -73,7 +75,7 @@ mod tests {
         let pod = |name: &str| PodName { namespace: "web".to_owned(), name: name.to_owned() };
         let left = BTreeMap::from([
             (pod("a"), Waiting::Ending),
-            (pod("b"), Waiting::Budget("needs 2, has 2".to_owned())),
+            (pod("b"), Waiting::Budget("needs 2, has 2.".to_owned())),
         ]);
         progress.round(["1", "2", "3"].map(str::to_owned).into_iter(), left);
         let text = "1 of 3 pods have ended; left: web/b (needs 2, has 2), web/a (ending)";
