@@ -85,8 +85,6 @@ pub const MANAGEMENT: Reasons = &[
             "multiClusterApp?addProjects",
             "multiClusterApp?removeProjects",
             "multiClusterApp?rollback",
-            "node?drain",
-            "node?stopDrain",
             "nodeDriver?activate",
             "nodeDriver?deactivate",
             "notifier??send",
