@@ -11,6 +11,19 @@ const world = new World(["--clusters", "1", "--nodes", "2"]);
 beforeAll(() => startFleet(world), FLEET_TIME_MAX_MS);
 afterAll(() => world.end());
 
+declare global {
+  interface Window {
+    /** When the first row was there, in milliseconds since the load began. */
+    firstRowAt?: number;
+  }
+}
+
+/** Runs in the page, at each frame: what asks from outside learns of it up to half a second later. */
+function lookForTheFirstRow(): void {
+  if (document.querySelector("tr[data-cluster]")) window.firstRowAt = performance.now();
+  else requestAnimationFrame(lookForTheFirstRow);
+}
+
 test("the first row of 300", async () => {
   const times: number[] = [];
   const elements: number[] = [];
@@ -18,9 +31,10 @@ test("the first row of 300", async () => {
     const visitor = await world.visitor();
     const { page } = visitor;
     await visitor.signIn();
+    await page.addInitScript(lookForTheFirstRow);
     await page.goto("/clusters?waiting=true", { waitUntil: "commit" });
-    await page.waitForFunction(() => document.querySelector("tr[data-cluster]"));
-    times.push(await page.evaluate(() => performance.now()));
+    await page.waitForFunction(() => window.firstRowAt);
+    times.push(await page.evaluate(() => window.firstRowAt ?? Number.NaN));
     await visitor.row("edge-1").waitFor();
     elements.push(await page.evaluate(() => document.querySelectorAll("*").length));
     await visitor.leave();

@@ -11,7 +11,7 @@ import {
   useRouter,
 } from "@tanstack/react-router";
 import { isUnauthenticated, loginEnd } from "./api/errors.ts";
-import { sessionQuery } from "./api/queries.ts";
+import { clustersQuery, mayBeSignedIn, sessionQuery } from "./api/queries.ts";
 import { ErrorPage, NotFoundPage } from "./app/ErrorPage.tsx";
 import { Shell } from "./app/Shell.tsx";
 import { AuditPage, ClusterAuditPage } from "./features/audit/AuditPage.tsx";
@@ -55,6 +55,8 @@ const signedIn = createRoute({
   getParentRoute: () => root,
   id: "signed-in",
   beforeLoad: async ({ context, location }) => {
+    // Every page has the list, which need not wait for who one is.
+    if (mayBeSignedIn()) void context.client.prefetchQuery(clustersQuery);
     try {
       await context.client.ensureQueryData(sessionQuery);
     } catch (error) {

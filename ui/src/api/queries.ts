@@ -49,10 +49,15 @@ function samePath(link: string): string {
 /** Noted at a login, since scripts do not see its cookie: without it the server need not be asked. */
 const SIGNED_IN = "drover.signed-in";
 
+/** Whether this browser had a login that nobody has ended here. The server knows whether it holds. */
+export function mayBeSignedIn(): boolean {
+  return localStorage.getItem(SIGNED_IN) !== null;
+}
+
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: async (): Promise<User> => {
-    if (!localStorage.getItem(SIGNED_IN)) {
+    if (!mayBeSignedIn()) {
       throw new ApiError(401, "Unauthorized", "nobody is logged in");
     }
     const users = await request<Collection<User>>("GET", "/v3/users?me=true");
