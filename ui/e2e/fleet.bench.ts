@@ -18,7 +18,7 @@ declare global {
   }
 }
 
-/** Runs in the page, at each frame: what asks from outside learns of it up to half a second later. */
+/** Runs in the page, at each frame: a request from outside learns of it later. */
 function lookForTheFirstRow(): void {
   if (document.querySelector("tr[data-cluster]")) window.firstRowAt = performance.now();
   else requestAnimationFrame(lookForTheFirstRow);

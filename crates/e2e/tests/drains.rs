@@ -148,7 +148,7 @@ fn a_budget_holds_a_drain_which_is_stopped_and_then_comes_to_its_end() {
     world.admin.succeed(&on(&["drain", NODE, "--force", "--no-wait"])).unwrap();
     world.until("draining", "disruption budget web needs 1 healthy pods and has 1 currently");
     assert_eq!(world.pods("web").len(), 1);
-    eventually("the pod gone", || world.directly().refuse(&["get", "pod", "alone"]));
+    eventually("the pod deleted", || world.directly().refuse(&["get", "pod", "alone"]));
     let again = world.admin.refuse(&on(&["drain", NODE])).unwrap();
     assert!(again.contains("is being drained already"), "{again}");
     world.admin.succeed(&on(&["stop-drain", NODE])).unwrap();
@@ -185,7 +185,7 @@ fn a_drain_ends_with_the_login_that_began_it() {
 }
 
 #[test]
-fn a_drain_that_a_restart_interrupts_is_told() {
+fn a_drain_that_a_restart_interrupts_is_reported() {
     let world = world();
     let _turn = world.turn();
     world.admin.succeed(&on(&["drain", NODE, "--no-wait"])).unwrap();

@@ -46,6 +46,7 @@ pub struct Obstacle {
 }
 
 impl Obstacle {
+    /// `reason`: one CamelCase word. Names no other entries.
     pub fn new(reason: &'static str, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), managed_by: Vec::new() }
     }

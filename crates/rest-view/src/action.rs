@@ -54,6 +54,7 @@ impl Action {
         self.available = Some(Arc::new(available));
         self
     }
+    /// Shows the action only to who may update the object.
     pub fn needs_update(mut self) -> Self {
         self.needs_update = true;
         self

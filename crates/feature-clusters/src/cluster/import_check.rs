@@ -63,7 +63,10 @@ impl ImportCheck {
         }
         let as_caller: Api<Cluster> =
             Api::all(self.clients.client_as(&caller.user_id, &caller.groups));
-        let (asked, managers) = match (request.query("kubeSystemUid"), request.query("clusterId")) {
+        let (parameter, managers) = match (
+            request.query("kubeSystemUid"),
+            request.query("clusterId"),
+        ) {
             (Some(uid), _) if is_identifier(uid) => {
                 (("kubeSystemUid", uid), uid::entries(&self.clusters, uid))
             }
@@ -90,7 +93,7 @@ impl ImportCheck {
         }
         let answer = json!({
             "type": "importCheck",
-            asked.0: asked.1,
+            parameter.0: parameter.1,
             "clusters": visible,
             "hiddenClusters": hidden,
         });

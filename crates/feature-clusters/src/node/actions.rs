@@ -7,19 +7,15 @@ use rest_view::{Action, ActionAnswer, ActionHandler, ActionRequest, ApiError, Ke
 use serde_json::Value;
 
 use super::change::Change;
+use super::drain::Drainer;
+use super::drain::condition::says_draining;
 use super::drain::plan::Options;
 use super::drain::task::Task;
-use super::drain::{Drainer, condition};
 use super::store::{NodeStore, client_of, joined_name, require};
 
 /// Whether the scheduler leaves the node out.
 pub fn is_cordoned(stored: &Value) -> bool {
     stored["status"]["internalNodeSpec"]["unschedulable"] == true
-}
-
-/// Whether its pods are being evicted.
-pub fn is_draining(stored: &Value) -> bool {
-    condition::stored(stored).is_some_and(|condition| condition["status"] == "Unknown")
 }
 
 struct Cordon {
@@ -96,11 +92,11 @@ pub fn actions(store: &NodeStore, drainer: &Drainer) -> [Action; 4] {
     let actions = [
         Action::new("cordon", cordon(true)).available_when(|node, _| !is_cordoned(node)),
         Action::new("uncordon", cordon(false))
-            .available_when(|node, _| is_cordoned(node) && !is_draining(node)),
+            .available_when(|node, _| is_cordoned(node) && !says_draining(node)),
         Action::new("drain", drain)
             .input("nodeDrainInput")
-            .available_when(|node, _| !is_draining(node)),
-        Action::new("stopDrain", stop).available_when(|node, _| is_draining(node)),
+            .available_when(|node, _| !says_draining(node)),
+        Action::new("stopDrain", stop).available_when(|node, _| says_draining(node)),
     ];
     actions.map(Action::needs_update)
 }

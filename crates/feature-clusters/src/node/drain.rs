@@ -80,6 +80,7 @@ pub struct Drainer {
 }
 
 impl Drainer {
+    /// `writer` acts as [`identity()`]; `drains` are those of this server.
     pub fn new(context: &ManagementContext, writer: Client, drains: Arc<Drains>) -> Self {
         Self { drains, writer, server_stop: context.scope.stop.clone() }
     }
@@ -126,7 +127,7 @@ impl Drainer {
         let ending = tokio::select! {
             ending = task.run(&self.writer) => ending,
             () = stop.cancelled() => Ending::Stopped,
-            // The next start tells: this server's API may be closed by now.
+            // The next start reports it: this server's API may be closed by now.
             () = self.server_stop.cancelled() => return,
         };
         tracing::info!(cluster, node, ending = ending.word(), "drain ended");

@@ -161,7 +161,7 @@ pub fn client_of(context: &Context<'_>, stored: &Value) -> Client {
 /// Refuses who lacks the right on the object here.
 ///
 /// # Errors
-/// 403, or the API could not be asked.
+/// 403, or the API did not answer.
 pub async fn require(context: &Context<'_>, verb: &str, stored: &Value) -> Result<(), ApiError> {
     let key = Key::of(stored);
     if allowed(context, verb, &key).await? {

@@ -12,6 +12,7 @@ use super::actions::is_cordoned;
 use super::drain::condition;
 use super::store::NodeStore;
 
+/// The type `node`. `actions`: what its objects offer.
 pub fn view(store: NodeStore, actions: impl IntoIterator<Item = Action>) -> Descriptor {
     let text_map = |name: &str| Field::map(name, FieldType::String).create_update();
     let view = table::descriptor("node")

@@ -106,7 +106,7 @@ impl People {
         let api: Api<ClusterRoleTemplateBinding> = Api::namespaced(self.world.admin(), CLUSTER);
         let name = format!("{user}-{role}");
         api.delete(&name, &DeleteParams::default()).await.unwrap();
-        eventually("the role gone", async || {
+        eventually("the role removed", async || {
             let person = Membership { user, groups: &[] };
             let groups = self.world.graph.cluster_groups(CLUSTER, person);
             groups.is_empty().then_some(()).ok_or_else(|| format!("{groups:?}"))

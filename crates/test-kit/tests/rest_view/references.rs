@@ -57,13 +57,13 @@ async fn a_credential_stays_also_for_who_does_not_see_what_uses_it() {
         let of_template = rest.get(&token, &format!("/v3/nodeTemplates/{template}")).await;
         assert_eq!(of_template.status, 403, "{}", of_template.body);
         let refused = rest.call(&token, "DELETE", &path, Value::Null).await;
-        let told = refused.text("message");
-        assert!(!told.contains(&template), "{told}");
+        let message = refused.text("message");
+        assert!(!message.contains(&template), "{message}");
         if verbs.contains(&"delete") {
             assert_eq!(refused.status, 405, "{name}: {}", refused.body);
             assert!(
-                told.contains("is in use by a node template that is not shown to you"),
-                "{told}"
+                message.contains("is in use by a node template that is not shown to you"),
+                "{message}"
             );
         } else {
             assert_eq!(refused.status, 403, "{name}: {}", refused.body);

@@ -35,7 +35,7 @@ test("a node says in a word how it is, and why unless it is simply ready", () =>
     expect(nodeReason(one)).toBeTruthy();
 });
 
-test("a drain is told while it goes on and when it failed, of a cordoned node alone", () => {
+test("a drain is reported while it goes on and when it failed, of a cordoned node alone", () => {
   const drained = (status: string, reason: string, unschedulable = true) =>
     node("n", [ready, { type: "Drained", status, reason, message: "1 of 2" }], { unschedulable });
   const states = [

@@ -32,6 +32,11 @@ pub fn stored(object: &Value) -> Option<&Value> {
     conditions.into_iter().flatten().find(|condition| condition["type"] == node::DRAINED)
 }
 
+/// As [`is_draining`], of a stored node.
+pub fn says_draining(node: &Value) -> bool {
+    stored(node).is_some_and(|condition| condition["status"] == "Unknown")
+}
+
 /// For a node that takes pods: what was drained of it is of the past.
 pub fn removed(patch: StatusPatch) -> StatusPatch {
     patch.without_condition(DRAINED)
@@ -39,25 +44,6 @@ pub fn removed(patch: StatusPatch) -> StatusPatch {
 
 pub(super) fn draining(progress: String) -> ConditionState {
     ConditionState::unknown("Draining", progress)
-}
-
-fn ended(ending: &Ending) -> ConditionState {
-    let failed = |text: &str| {
-        let text = format!("{text} The node stays cordoned: drain it again, or uncordon it.");
-        ConditionState::no(ending.word(), text)
-    };
-    match ending {
-        Ending::Drained { pods } => ConditionState {
-            truth: Truth::True,
-            reason: ending.word().to_owned(),
-            message: format!("Pods evicted: {pods}."),
-        },
-        Ending::Stopped | Ending::Uncordoned | Ending::Deleted => stopped(),
-        Ending::CredentialEnded => failed("The login that started the drain has ended."),
-        Ending::Refused(text) => failed(&format!("The cluster refused: {text}.")),
-        Ending::Obstructed(text) => failed(&format!("These came meanwhile: {text}.")),
-        Ending::TimedOut(left) => failed(&format!("It did not end in time: {left}.")),
-    }
 }
 
 fn stopped() -> ConditionState {
@@ -79,14 +65,28 @@ pub(super) async fn write_ending(
     node: &Key,
     ending: &Ending,
 ) -> Result<(), ReconcileError> {
-    match ending {
-        Ending::Deleted => Ok(()),
+    let failed = |text: &str| {
+        let text = format!("{text} The node stays cordoned: drain it again, or uncordon it.");
+        ConditionState::no(ending.word(), text)
+    };
+    let state = match ending {
+        Ending::Deleted => return Ok(()),
         Ending::Uncordoned => {
             let target = Target::of::<Node>(&node.namespace, &node.name);
-            removed(StatusPatch::new()).write(writer, &target).await.map(drop)
+            return removed(StatusPatch::new()).write(writer, &target).await.map(drop);
         }
-        _ => write(writer, node, ended(ending)).await,
-    }
+        Ending::Drained { pods } => ConditionState {
+            truth: Truth::True,
+            reason: ending.word().to_owned(),
+            message: format!("Pods evicted: {pods}."),
+        },
+        Ending::Stopped => stopped(),
+        Ending::CredentialEnded => failed("The login that started the drain has ended."),
+        Ending::Refused(text) => failed(&format!("The cluster refused: {text}.")),
+        Ending::Obstructed(text) => failed(&format!("These came meanwhile: {text}.")),
+        Ending::TimedOut(left) => failed(&format!("It did not end in time: {left}.")),
+    };
+    write(writer, node, state).await
 }
 
 /// Ends what the node says of a drain that does not run.
@@ -104,7 +104,6 @@ pub(super) async fn interrupt(
         ),
     };
     let target = Target::of::<Node>(&node.namespace, &node.name);
-    let says_draining = |node: &Value| stored(node).is_some_and(|it| it["status"] == "Unknown");
     StatusPatch::new().condition(DRAINED, state).write_if(writer, &target, says_draining).await?;
     Ok(())
 }

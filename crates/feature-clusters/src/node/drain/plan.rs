@@ -56,6 +56,7 @@ pub struct PodName {
 }
 
 impl PodName {
+    /// Empty where the pod lacks one.
     pub fn of(pod: &Pod) -> Self {
         Self { namespace: pod.namespace().unwrap_or_default(), name: pod.name_any() }
     }

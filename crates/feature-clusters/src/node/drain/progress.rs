@@ -26,11 +26,14 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// After a round in which the cluster answered: uids of the pods that were still to go, and what those that are
+    /// left wait for.
     pub fn round(&mut self, uids: impl Iterator<Item = String>, left: BTreeMap<PodName, Waiting>) {
         self.seen.extend(uids);
         self.left = left;
         self.silence = None;
     }
+    /// After a round in which the cluster did not answer.
     pub fn silent(&mut self, why: String) {
         self.silence = Some(why);
     }

@@ -70,15 +70,15 @@ impl Ending {
 /// A drain of one node.
 pub struct Task {
     /// The node's object here.
-    pub node: Key,
+    pub(super) node: Key,
     /// Its name in its cluster.
-    pub name: String,
-    pub user: String,
-    pub options: Options,
+    pub(super) name: String,
+    pub(super) user: String,
+    options: Options,
     /// Acts in the cluster as the person who requested the drain.
-    pub cluster: Client,
+    cluster: Client,
     /// Fires when the credential that requested it no longer holds.
-    pub credential_ended: CancellationToken,
+    credential_ended: CancellationToken,
     progress: Mutex<Progress>,
     /// Whether a DaemonSet is there, by namespace and name, as far as it was read.
     daemon_sets: Mutex<BTreeMap<(String, String), bool>>,
@@ -163,7 +163,7 @@ impl Task {
         let mut was_cordoned = false;
         loop {
             match self.is_cordoned(writer).await {
-                Some(Cordoned::Gone) => return Ending::Deleted,
+                Some(Cordoned::Deleted) => return Ending::Deleted,
                 Some(Cordoned::No) if was_cordoned => return Ending::Uncordoned,
                 Some(Cordoned::Yes) => was_cordoned = true,
                 // The object here has yet to follow, or could not be read this time.
@@ -195,7 +195,7 @@ impl Task {
     async fn is_cordoned(&self, writer: &Client) -> Option<Cordoned> {
         let nodes: Api<Node> = Api::namespaced(writer.clone(), &self.node.namespace);
         let Some(node) = nodes.get_opt(&self.node.name).await.ok()? else {
-            return Some(Cordoned::Gone);
+            return Some(Cordoned::Deleted);
         };
         let spec = node.status.internal_node_spec.unwrap_or_default();
         Some(if spec.unschedulable == Some(true) { Cordoned::Yes } else { Cordoned::No })
@@ -317,7 +317,7 @@ impl Task {
 enum Cordoned {
     Yes,
     No,
-    Gone,
+    Deleted,
 }
 
 fn is_refusal(code: u16) -> bool {
