@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
+use read_ahead::ReadAhead;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -45,7 +46,7 @@ pub(crate) async fn connect(
     name: ServerName<'static>,
     tls: &Arc<ClientConfig>,
     proxies: &Proxies,
-) -> Result<TlsStream<TcpStream>, CallError> {
+) -> Result<TlsStream<ReadAhead>, CallError> {
     let owned = || host.to_owned();
     let connecting = async {
         let failed = |error| CallError::Connect { host: owned(), port, error };
@@ -58,7 +59,7 @@ pub(crate) async fn connect(
         };
         tcp.set_nodelay(true).map_err(failed)?;
         let connector = TlsConnector::from(tls.clone());
-        let connected = connector.connect(name, tcp).await;
+        let connected = connector.connect(name, ReadAhead::new(tcp)).await;
         connected.map_err(|error| CallError::Tls { host: owned(), port, error })
     };
     tokio::time::timeout(CONNECT_TIME_MAX, connecting)
@@ -68,7 +69,7 @@ pub(crate) async fn connect(
 
 /// Sends one request, whose URI is a path, and reads the whole answer.
 pub(crate) async fn call(
-    io: TlsStream<TcpStream>,
+    io: TlsStream<ReadAhead>,
     host: &str,
     mut request: Request<Full<Bytes>>,
 ) -> Result<(StatusCode, Bytes), CallError> {

@@ -2,7 +2,6 @@
 
 mod drain;
 mod head_guard;
-mod read_ahead;
 mod strangers;
 
 use std::convert::Infallible;
@@ -17,6 +16,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use read_ahead::ReadAhead;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -30,7 +30,6 @@ use crate::server::BoxError;
 use drain::ShortRequests;
 pub use head_guard::HeadChecker;
 use head_guard::{HeadGuard, Switched};
-use read_ahead::ReadAhead;
 use strangers::{Strangers, Ticket};
 
 /// Connections served at once; more wait in the listener's backlog, and those on which nobody has authenticated yield

@@ -8,19 +8,28 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio_util::io::poll_read_buf;
 
-/// Bytes taken in one system call: some records of 16 KiB. Held only between their arrival and their decryption, so
-/// that connections at rest cost nothing.
-const READ_AHEAD: usize = 64 * 1024;
+#[cfg(test)]
+mod tests;
 
-pub(super) struct ReadAhead {
+/// Bytes taken in one system call when much comes: some records of 16 KiB.
+const READ_AHEAD_BYTES: usize = 64 * 1024;
+
+/// A socket that is read ahead of its reader, as long as more comes than the reader asks for. What has been read is held
+/// only until the reader has it, so that a connection at rest costs nothing.
+#[derive(Debug)]
+pub struct ReadAhead {
     socket: TcpStream,
     unread: BytesMut,
+    /// The last read took all that was asked for: more may have arrived.
+    is_behind: bool,
 }
 
 impl ReadAhead {
-    pub(super) fn new(socket: TcpStream) -> Self {
-        Self { socket, unread: BytesMut::new() }
+    #[must_use]
+    pub fn new(socket: TcpStream) -> Self {
+        Self { socket, unread: BytesMut::new(), is_behind: false }
     }
 }
 
@@ -31,17 +40,23 @@ impl AsyncRead for ReadAhead {
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        while this.unread.is_empty() {
-            ready!(this.socket.poll_read_ready(cx))?;
-            this.unread.reserve(READ_AHEAD);
-            match this.socket.try_read_buf(&mut this.unread) {
-                Ok(0) => return Poll::Ready(Ok(())),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    this.unread = BytesMut::new();
-                }
-                Err(error) => return Poll::Ready(Err(error)),
+        if this.unread.is_empty() {
+            if !this.is_behind {
+                let room = out.remaining();
+                ready!(Pin::new(&mut this.socket).poll_read(cx, out))?;
+                this.is_behind = out.remaining() == 0 && room > 0;
+                return Poll::Ready(Ok(()));
             }
+            this.unread.reserve(READ_AHEAD_BYTES);
+            let read = match poll_read_buf(Pin::new(&mut this.socket), cx, &mut this.unread) {
+                Poll::Ready(read) => read?,
+                Poll::Pending => {
+                    this.unread = BytesMut::new();
+                    this.is_behind = false;
+                    return Poll::Pending;
+                }
+            };
+            this.is_behind = read > out.remaining();
         }
         let taken = this.unread.len().min(out.remaining());
         out.put_slice(&this.unread[..taken]);
