@@ -22,7 +22,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
 use testbed::evidence;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsConnector;
@@ -75,6 +75,7 @@ pub struct Client {
     token: Option<String>,
     protocol: Protocol,
     source: Option<IpAddr>,
+    is_plain: bool,
 }
 
 /// A whole answer.
@@ -134,7 +135,18 @@ impl Client {
             token: None,
             protocol: Protocol::Http1,
             source: None,
+            is_plain: false,
         })
+    }
+
+    /// Without TLS, over HTTP/1.1: for what listens on this machine alone.
+    ///
+    /// # Errors
+    /// `authority` is not `host:port`.
+    pub fn plain(authority: &str) -> Result<Self> {
+        let mut client = Self::new(&format!("https://{authority}"), "")?;
+        client.is_plain = true;
+        Ok(client)
     }
 
     /// As whoever the kubeconfig is for.
@@ -284,7 +296,18 @@ impl Client {
     /// # Errors
     /// The server is not there or not trusted.
     pub async fn connect(&self) -> Result<Connection> {
-        let stream = TokioIo::new(self.handshake().await?);
+        if self.is_plain {
+            self.begin(self.reach().await?).await
+        } else {
+            self.begin(self.handshake().await?).await
+        }
+    }
+
+    async fn begin(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<Connection> {
+        let stream = TokioIo::new(stream);
         let sender = match self.protocol {
             Protocol::Http1 => {
                 let (sender, connection) = http1::handshake(stream).await?;
@@ -300,11 +323,29 @@ impl Client {
         Ok(Connection { sender, client: self.clone() })
     }
 
+    /// The head of a GET over HTTP/1.1 as [`Self::handshake`]'s connection takes it.
+    #[must_use]
+    pub fn head(&self, path: &str) -> String {
+        let (prefix, authority) = (&self.prefix, &self.authority);
+        let token = self.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n"));
+        let token = token.unwrap_or_default();
+        format!(
+            "GET {prefix}{path} HTTP/1.1\r\nHost: {authority}\r\nAccept-Encoding: identity\r\n{token}\r\n"
+        )
+    }
+
     /// A connection on which nothing has been said, for who writes every byte.
     ///
     /// # Errors
     /// The server is not there or not trusted.
     pub async fn handshake(&self) -> Result<TlsStream<TcpStream>> {
+        let tcp = self.reach().await?;
+        let connector = TlsConnector::from(Arc::new(self.tls()?));
+        let stream = connector.connect(self.name.clone(), tcp).await;
+        stream.with_context(|| format!("no TLS with '{}'", self.authority))
+    }
+
+    async fn reach(&self) -> Result<TcpStream> {
         let tcp = match self.source {
             None => TcpStream::connect(&self.authority).await,
             Some(source) => {
@@ -317,9 +358,7 @@ impl Client {
         };
         let tcp = tcp.with_context(|| format!("cannot reach '{}'", self.authority))?;
         tcp.set_nodelay(true)?;
-        let connector = TlsConnector::from(Arc::new(self.tls()?));
-        let stream = connector.connect(self.name.clone(), tcp).await;
-        stream.with_context(|| format!("no TLS with '{}'", self.authority))
+        Ok(tcp)
     }
 
     fn tls(&self) -> Result<ClientConfig> {

@@ -8,6 +8,7 @@ pub mod fleet;
 pub mod flood;
 pub mod lists;
 mod people;
+pub mod proxied;
 pub mod proxy;
 pub mod rights;
 pub mod start;
@@ -116,8 +117,24 @@ impl Samples {
     }
 
     #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    #[must_use]
     pub fn median(&self) -> f64 {
         self.percentile(50)
+    }
+}
+
+impl FromIterator<Duration> for Samples {
+    fn from_iter<T: IntoIterator<Item = Duration>>(samples: T) -> Self {
+        Self(samples.into_iter().collect())
     }
 }
 

@@ -28,6 +28,8 @@ pub enum Program {
     Helm,
     /// What typed Go clients do.
     GoClient,
+    /// What clusters are reached through without Drover.
+    Remotedialer,
     /// What programs with the Python client do.
     PythonClient,
     /// What programs with the Python client of the management API do.
@@ -62,6 +64,7 @@ impl Program {
             Self::Kubectl => "kubectl",
             Self::Helm => "helm",
             Self::GoClient => "go-client",
+            Self::Remotedialer => "remotedialer",
             Self::PythonClient => "python-client",
             Self::RancherClient => "rancher-client",
             Self::Pause => "pause",

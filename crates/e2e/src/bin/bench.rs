@@ -7,15 +7,18 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use e2e::measure::{Row, apiserver, fleet, flood, lists, proxy, rights, start, subscribers, table};
+use e2e::measure::{
+    Row, apiserver, fleet, flood, lists, proxied, proxy, rights, start, subscribers, table,
+};
 
 type Measure = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Measure); 13] = [
+const PARTS: [(&str, Measure); 14] = [
     ("start", start::times),
     ("idle", start::idle_memory),
     ("sim", fleet::single_import),
     ("proxy", proxy::measure),
+    ("proxied", proxied::measure),
     ("audit", proxy::measure_audit),
     ("bulk", proxy::measure_bulk),
     ("fleet", fleet::measure),

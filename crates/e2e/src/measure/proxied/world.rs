@@ -1,0 +1,212 @@
+//! One simulated cluster and every way to it: directly, through `kubectl proxy`, through Go's reverse proxy over
+//! `remotedialer`, and through Drover.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testbed::{Binaries, Process, Program};
+
+use super::delayed_wire::DelayedWire;
+use crate::manifest::AGENT_NAMESPACE;
+use crate::wait::{LOOK_INTERVAL, SETTLE_TIMEOUT};
+use crate::{Cli, Client, Kubeconfig, Kubectl, Server, Sim, poll_until, programs};
+
+const CLUSTER: &str = "simulated";
+const SERVICE_ACCOUNT: &str = "cattle";
+
+/// A way to the API server, and the processes that make it.
+pub(super) struct Way {
+    pub(super) name: &'static str,
+    pub(super) client: Client,
+    /// What they do, and their ids.
+    pub(super) processes: Vec<(&'static str, u32)>,
+}
+
+/// Everything that runs. The ways are in the order in which they are measured.
+pub(super) struct World {
+    pub(super) ways: Vec<Way>,
+    pub(super) direct: Client,
+    // Ended in this order.
+    _programs: Vec<Process>,
+    _server: Server,
+    _sim: Sim,
+    _wires: Vec<DelayedWire>,
+    _folder: TempDir,
+}
+
+/// The names of the ways, as rows show them.
+pub(super) const DIRECT: &str = "direct";
+pub(super) const KUBECTL_PROXY: &str = "kubectl proxy";
+pub(super) const REMOTEDIALER: &str = "remotedialer";
+pub(super) const DROVER: &str = "Drover";
+
+impl World {
+    /// `one_way`: what the way from both agents to their servers takes longer, each way.
+    ///
+    /// # Errors
+    /// A part does not start.
+    pub(super) fn start(one_way: Option<Duration>) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let agent = programs::agent()?;
+        let agent = agent.to_str().context("the agent's path is no text")?;
+        let sim = Sim::start(&["--nodes", "1", "--agent-binary", agent])?;
+        let kubeconfig = Kubeconfig::read(&sim.kubeconfig())?;
+        let direct = Client::of(&kubeconfig)?;
+        let mut wires = Vec::new();
+        let mut programs = Vec::new();
+
+        let proxy = kubectl_proxy(&sim.kubeconfig(), folder.path())?;
+        let plain = proxy_address(&proxy)?;
+        let mut ways = vec![
+            Way { name: DIRECT, client: direct.clone(), processes: Vec::new() },
+            Way {
+                name: KUBECTL_PROXY,
+                client: Client::plain(&plain)?,
+                processes: vec![("proxy", proxy.id())],
+            },
+        ];
+        programs.push(proxy);
+
+        let wire = one_way.map(DelayedWire::start).transpose()?;
+        let server = Server::start()?;
+        let drover = drover(&server, &sim, wire.as_ref())?;
+        wires.extend(wire);
+        let wire = one_way.map(DelayedWire::start).transpose()?;
+        let peer =
+            Peer::start(&target(&kubeconfig, &sim, &drover.client)?, folder.path(), wire.as_ref())?;
+        ways.push(Way {
+            name: REMOTEDIALER,
+            client: peer.client,
+            processes: vec![("server", peer.server.id()), ("agent", peer.agent.id())],
+        });
+        programs.extend([peer.agent, peer.server]);
+        wires.extend(wire);
+
+        ways.push(drover);
+        for way in &ways {
+            poll_until(SETTLE_TIMEOUT, LOOK_INTERVAL, || answers(&way.client))
+                .with_context(|| way.name)?;
+        }
+        Ok(Self {
+            ways,
+            direct,
+            _programs: programs,
+            _server: server,
+            _sim: sim,
+            _wires: wires,
+            _folder: folder,
+        })
+    }
+}
+
+fn answers(client: &Client) -> Result<()> {
+    let answer = client.get("/api/v1/namespaces/default")?;
+    ensure!(answer.status == 200, "{}: {}", answer.status, answer.text());
+    Ok(())
+}
+
+fn kubectl_proxy(kubeconfig: &Path, folder: &Path) -> Result<Process> {
+    let kubectl = Kubectl::new(kubeconfig, folder)?;
+    kubectl.start(&["proxy", "--port", "0"], &folder.join("proxy.log"))
+}
+
+/// Where `kubectl proxy` says that it listens.
+fn proxy_address(proxy: &Process) -> Result<String> {
+    poll_until(SETTLE_TIMEOUT, LOOK_INTERVAL, || {
+        let said = proxy.log_tail();
+        let address = said.split("Starting to serve on ").nth(1);
+        let address = address.and_then(|rest| rest.split_whitespace().next());
+        address.map(str::to_owned).with_context(|| format!("it said only: {said:?}"))
+    })
+}
+
+/// What `remotedialer`'s server is told: the API server, and headers by which it acts there as Drover does, a
+/// ServiceAccount that impersonates the same person.
+fn target(cluster: &Kubeconfig, sim: &Sim, drover: &Client) -> Result<Value> {
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let person = drover.post(path, &json!({}))?.success()?["status"]["userInfo"].take();
+    let account = ["create", "token", SERVICE_ACCOUNT, "--namespace", AGENT_NAMESPACE];
+    let token = sim.kubectl()?.succeed(&account)?;
+    Ok(json!({"url": cluster.server, "ca": cluster.ca_pem, "headers": {
+        "Authorization": [format!("Bearer {}", token.trim())],
+        "Impersonate-User": [person["username"]],
+        "Impersonate-Group": person["groups"],
+    }}))
+}
+
+struct Peer {
+    client: Client,
+    server: Process,
+    agent: Process,
+}
+
+impl Peer {
+    fn start(target: &Value, folder: &Path, wire: Option<&DelayedWire>) -> Result<Self> {
+        fs::write(folder.join("target.json"), target.to_string())?;
+        let program = Binaries::locate().path(Program::Remotedialer)?;
+        let start = |part: &str| -> Result<Process> {
+            let mut command = Command::new(&program);
+            command.arg(part).arg(folder);
+            let log = folder.join(format!("remotedialer-{part}.log"));
+            Ok(Process::start("remotedialer", &command, &log)?)
+        };
+        let mut server = start("server")?;
+        let file = folder.join("address");
+        let address = poll_until(SETTLE_TIMEOUT, LOOK_INTERVAL, || {
+            if let Some(status) = server.ended() {
+                bail!("it ended ({status}): {}", server.log_tail());
+            }
+            fs::read_to_string(&file).context("no address yet")
+        })?;
+        let ca_pem = fs::read_to_string(folder.join("ca.pem"))?;
+        if let Some(wire) = wire {
+            wire.lead_to(&address)?;
+            fs::write(&file, wire.address().to_string())?;
+        }
+        let agent = start("agent")?;
+        Ok(Self { client: Client::new(&format!("https://{address}"), &ca_pem)?, server, agent })
+    }
+}
+
+fn drover(server: &Server, sim: &Sim, wire: Option<&DelayedWire>) -> Result<Way> {
+    let address = server.url().trim_start_matches("https://");
+    if let Some(wire) = wire {
+        wire.lead_to(address)?;
+        let url = json!({"value": format!("https://localhost:{}", wire.address().port())});
+        server.admin()?.put("/v3/settings/server-url", &url)?.success()?;
+    }
+    let cli = Cli::admin(server)?;
+    let file = sim.kubeconfig();
+    let file = file.to_str().context("the kubeconfig's path is no text")?;
+    cli.succeed(&["cluster", "import", CLUSTER, "--kubeconfig", file])?;
+    let mut kubeconfig = Kubeconfig::read(&cli.kubeconfig_file(CLUSTER)?)?;
+    let uri: http::Uri = kubeconfig.server.parse()?;
+    // Only the agent goes the long way.
+    kubeconfig.server = format!("https://{address}{}", uri.path());
+    let agent = child_of(sim.process_id())?;
+    let server = server.process_id().context("the server is gone")?;
+    Ok(Way {
+        name: DROVER,
+        client: Client::of(&kubeconfig)?,
+        processes: vec![("server", server), ("agent", agent)],
+    })
+}
+
+/// The only child of a process.
+fn child_of(process: u32) -> Result<u32> {
+    for entry in fs::read_dir("/proc")? {
+        let Ok(child) = entry?.file_name().to_string_lossy().parse::<u32>() else { continue };
+        let Ok(text) = fs::read_to_string(format!("/proc/{child}/stat")) else { continue };
+        // The second field is the program's name in parentheses and may itself hold some.
+        let fields = text.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
+        if fields.split(' ').nth(1) == Some(&process.to_string()) {
+            return Ok(child);
+        }
+    }
+    bail!("process {process} has no child")
+}
