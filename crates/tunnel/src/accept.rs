@@ -171,7 +171,7 @@ impl Acceptor {
         permit: OwnedSemaphorePermit,
     ) {
         let Peer { hello, admission, remote, observer } = peer;
-        let mut wire = Wire::server(io).await;
+        let mut wire = Wire::server(io);
         let shaken = self.shake_hands(&mut wire, &hello, &admission);
         let shaken = tokio::time::timeout(HANDSHAKE_TIME_MAX, shaken).await;
         drop(permit);

@@ -67,7 +67,7 @@ where
 {
     let opening = async {
         let upgraded = upgrade(io, host, hello).await?;
-        let mut wire = Wire::client(TokioIo::new(upgraded)).await;
+        let mut wire = Wire::client(TokioIo::new(upgraded));
         match prove(&mut wire, key, &hello.instance, pinned_server).await {
             Ok((cluster, session)) => Ok(Established { wire, cluster, session }),
             Err(HandshakeError::Refused(refusal)) => Err(ConnectError::Refused(refusal)),

@@ -18,6 +18,7 @@ pub mod accept;
 pub mod address;
 pub mod admission;
 pub mod agent_api;
+mod carry;
 pub mod connect;
 pub mod handshake;
 pub mod hello;

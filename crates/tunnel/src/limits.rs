@@ -14,12 +14,18 @@ pub const HANDSHAKES_MAX: usize = 1024;
 
 /// One WebSocket message that we accept. We send at most [`MESSAGE_BYTES`].
 pub const MESSAGE_MAX_BYTES: usize = 256 * 1024;
-/// One WebSocket message that we send.
-pub const MESSAGE_BYTES: usize = 64 * 1024;
-/// Read buffer per connection, allocated at once: small, since a server holds a thousand of them.
-pub const READ_BUFFER_BYTES: usize = 16 * 1024;
+/// One WebSocket message that we send: an HTTP/2 frame with its head.
+pub const MESSAGE_BYTES: usize = 64 * 1024 - 1;
 /// Bytes gathered before a write to the socket.
 pub const WRITE_BUFFER_BYTES: usize = 64 * 1024;
+/// Bytes that wait to be written while pings of the WebSocket are still answered.
+pub const PONGS_MAX_BYTES: usize = 2 * WRITE_BUFFER_BYTES;
+/// One HTTP/2 frame of payload: a small one waits for at most one of these.
+pub const DATA_FRAME_MAX_BYTES: u32 = 64 * 1024 - 16;
+
+/// Bytes that an agent reads at a time from what it has connected to, for one stream: the latter when much comes.
+pub const TARGET_READ_MIN_BYTES: usize = 4 * 1024;
+pub const TARGET_READ_MAX_BYTES: usize = 64 * 1024;
 
 /// Streams open at once in one session, requests to the agent's API included.
 pub const STREAMS_PER_SESSION_MAX: usize = 1024;

@@ -3,8 +3,6 @@
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -22,19 +20,17 @@ use crate::address::Address;
 use crate::agent_api::{
     CredentialReport, Health, PATH_CREDENTIALS, PATH_HEALTH, PATH_VERSION, Version,
 };
+use crate::carry::carry;
 use crate::connect::Established;
 use crate::limits::{
-    AGENT_DIAL_TIME_MAX, HEADERS_MAX_BYTES, PROTOCOL_VERSION, SEND_BUFFER_MAX_BYTES,
-    STREAM_IDLE_MAX, STREAMS_PER_SESSION_MAX,
+    AGENT_DIAL_TIME_MAX, DATA_FRAME_MAX_BYTES, HEADERS_MAX_BYTES, PROTOCOL_VERSION,
+    SEND_BUFFER_MAX_BYTES, STREAMS_PER_SESSION_MAX,
 };
 use crate::liveness::{Heard, RoundTrip, beat};
-use crate::relay::relay;
 use crate::stream::{Slots, Stream, to_io};
 use crate::window::{CONNECTION_WINDOW, STREAM_WINDOW_START, Windows};
 use crate::wire::Wire;
 
-/// Bytes moved at a time, per direction of a stream.
-const RELAY_BUFFER_BYTES: usize = 16 * 1024;
 /// Streams beyond our own limit that the peer may open before HTTP/2 itself refuses; so that it
 /// hears our answer rather than a reset.
 const STREAMS_SLACK: u32 = 16;
@@ -119,6 +115,7 @@ pub(crate) async fn serve_wire<S: Io>(
         .initial_window_size(STREAM_WINDOW_START)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(HEADERS_MAX_BYTES)
+        .max_frame_size(DATA_FRAME_MAX_BYTES)
         .max_send_buffer_size(SEND_BUFFER_MAX_BYTES)
         .max_concurrent_streams(streams_max + STREAMS_SLACK);
     let connection = tokio::select! {
@@ -265,28 +262,6 @@ async fn dial(outbound: &dyn Outbound, address: &Address) -> Result<Box<dyn Io>,
         Ok(Ok(target)) => Ok(target),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("no connection within {} s", AGENT_DIAL_TIME_MAX.as_secs())),
-    }
-}
-
-/// Carries bytes both ways until both ends are through, one breaks, or nothing moves any more.
-async fn carry(stream: Stream, target: Box<dyn Io>) {
-    let moved = stream.moved();
-    tokio::select! {
-        _ = relay(stream, target, RELAY_BUFFER_BYTES) => {}
-        () = idle(&moved, STREAM_IDLE_MAX) => tracing::debug!("closed a stream without traffic"),
-    }
-}
-
-/// Returns when `moved` has stood still for `limit`, give or take as much again.
-async fn idle(moved: &AtomicU64, limit: Duration) {
-    let mut before = moved.load(Ordering::Relaxed);
-    loop {
-        tokio::time::sleep(limit).await;
-        let now = moved.load(Ordering::Relaxed);
-        if now == before {
-            return;
-        }
-        before = now;
     }
 }
 

@@ -17,8 +17,8 @@ use crate::admission::{Registrar, SessionInfo};
 use crate::agent_api::{self, CredentialReport};
 use crate::limits::{
     AGENT_API_BODY_MAX_BYTES, AGENT_API_TIME_MAX, CREDENTIAL_MAX_BYTES, CREDENTIAL_PACE,
-    CREDENTIAL_RETRY, HEADERS_MAX_BYTES, PEER_SILENCE_SUSPECT, REFUSAL_TEXT_MAX_BYTES,
-    SEND_BUFFER_MAX_BYTES, STREAMS_PER_SESSION_MAX,
+    CREDENTIAL_RETRY, DATA_FRAME_MAX_BYTES, HEADERS_MAX_BYTES, PEER_SILENCE_SUSPECT,
+    REFUSAL_TEXT_MAX_BYTES, SEND_BUFFER_MAX_BYTES, STREAMS_PER_SESSION_MAX,
 };
 use crate::liveness::{Heard, RoundTrip, beat};
 use crate::reader::Reader;
@@ -59,6 +59,7 @@ impl Session {
             .initial_window_size(STREAM_WINDOW_START)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_header_list_size(HEADERS_MAX_BYTES)
+            .max_frame_size(DATA_FRAME_MAX_BYTES)
             .max_send_buffer_size(SEND_BUFFER_MAX_BYTES)
             .initial_max_send_streams(STREAMS_PER_SESSION_MAX)
             .handshake(wire)

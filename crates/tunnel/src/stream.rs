@@ -22,30 +22,60 @@ const WRITE_BYTES: usize = 64 * 1024;
 /// Shutting down the write half is told to the other end (half-close). Dropping a stream that is
 /// not through resets it, and the other end reads an error.
 pub struct Stream {
-    send: SendStream<Bytes>,
+    reader: StreamReader,
+    writer: StreamWriter,
+}
+
+/// What a stream's both halves share.
+struct Shared {
+    /// Bytes in both directions.
+    moved: AtomicU64,
+    _slot: Slot,
+}
+
+impl Shared {
+    fn count(&self, bytes: usize) {
+        self.moved.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// Counts the bytes that a stream has carried in both directions.
+#[derive(Clone)]
+pub(crate) struct Moved(Arc<Shared>);
+
+impl Moved {
+    pub(crate) fn get(&self) -> u64 {
+        self.0.moved.load(Ordering::Relaxed)
+    }
+}
+
+/// The receiving half of a [`Stream`].
+pub(crate) struct StreamReader {
     receive: Reader,
     unread: Bytes,
     /// Bytes of the chunk in `unread` that were read.
     read: usize,
+    shared: Arc<Shared>,
+}
+
+/// The sending half of a [`Stream`].
+pub(crate) struct StreamWriter {
+    send: SendStream<Bytes>,
     is_shut: bool,
-    moved: Arc<AtomicU64>,
-    _slot: Slot,
+    shared: Arc<Shared>,
 }
 
 impl Stream {
     pub(crate) fn new(send: SendStream<Bytes>, receive: RecvStream, slot: Slot) -> Self {
-        let moved = Arc::default();
         let receive = Reader::new(receive, &slot.0.shrinking);
-        Self { send, receive, unread: Bytes::new(), read: 0, is_shut: false, moved, _slot: slot }
+        let shared = Arc::new(Shared { moved: AtomicU64::new(0), _slot: slot });
+        let reader =
+            StreamReader { receive, unread: Bytes::new(), read: 0, shared: shared.clone() };
+        Self { reader, writer: StreamWriter { send, is_shut: false, shared } }
     }
 
-    /// Counts bytes in both directions.
-    pub(crate) fn moved(&self) -> Arc<AtomicU64> {
-        self.moved.clone()
-    }
-
-    fn count(&self, bytes: usize) {
-        self.moved.fetch_add(bytes as u64, Ordering::Relaxed);
+    pub(crate) fn into_split(self) -> (StreamReader, StreamWriter) {
+        (self.reader, self.writer)
     }
 }
 
@@ -60,13 +90,72 @@ pub(crate) fn to_io(error: h2::Error) -> io::Error {
     io::Error::new(kind, error)
 }
 
+impl StreamReader {
+    pub(crate) fn moved(&self) -> Moved {
+        Moved(self.shared.clone())
+    }
+
+    /// Bytes as they came; none at the end. [`Self::release`] them once they have gone on.
+    pub(crate) async fn chunk(&mut self) -> io::Result<Option<Bytes>> {
+        self.receive.data().await.transpose().map_err(to_io)
+    }
+
+    /// Makes room for as many more bytes: this is the backpressure.
+    pub(crate) fn release(&mut self, bytes: usize) -> io::Result<()> {
+        self.shared.count(bytes);
+        self.receive.release(bytes).map_err(to_io)
+    }
+}
+
+impl StreamWriter {
+    /// Sends all of `bytes`, within the window that the peer grants.
+    pub(crate) async fn send(&mut self, mut bytes: Bytes) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let taken = std::future::poll_fn(|cx| self.poll_room(cx, bytes.len())).await?;
+            self.send_part(bytes.split_to(taken))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until some of `length` bytes, and at least one, may be sent.
+    fn poll_room(&mut self, cx: &mut Context<'_>, length: usize) -> Poll<io::Result<usize>> {
+        if self.is_shut {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let wanted = length.min(WRITE_BYTES);
+        self.send.reserve_capacity(wanted);
+        // Capacity left from an earlier write is not announced again, so look before waiting.
+        while self.send.capacity() == 0 {
+            match ready!(self.send.poll_capacity(cx)) {
+                None => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                Some(Err(error)) => return Poll::Ready(Err(to_io(error))),
+                Some(Ok(_)) => {}
+            }
+        }
+        Poll::Ready(Ok(self.send.capacity().min(wanted)))
+    }
+
+    fn send_part(&mut self, bytes: Bytes) -> io::Result<()> {
+        self.shared.count(bytes.len());
+        self.send.send_data(bytes, false).map_err(to_io)
+    }
+
+    /// Tells the other end that nothing more comes.
+    pub(crate) fn shut_down(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.is_shut, true) {
+            return Ok(());
+        }
+        self.send.send_data(Bytes::new(), true).map_err(to_io)
+    }
+}
+
 impl AsyncRead for Stream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
+        let this = &mut self.reader;
         while this.unread.is_empty() {
             match ready!(this.receive.poll_data(cx)) {
                 None => return Poll::Ready(Ok(())),
@@ -77,12 +166,10 @@ impl AsyncRead for Stream {
         let taken = this.unread.len().min(out.remaining());
         out.put_slice(&this.unread[..taken]);
         this.unread.advance(taken);
-        this.count(taken);
         this.read += taken;
         if this.unread.is_empty() {
-            // Only what was read makes room for more: this is the backpressure.
             let read = std::mem::take(&mut this.read);
-            this.receive.release(read).map_err(to_io)?;
+            this.release(read)?;
         }
         Poll::Ready(Ok(()))
     }
@@ -97,22 +184,8 @@ impl AsyncWrite for Stream {
         if bytes.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        if self.is_shut {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        }
-        self.send.reserve_capacity(bytes.len().min(WRITE_BYTES));
-        // Capacity left from an earlier write is not announced again, so look before waiting.
-        while self.send.capacity() == 0 {
-            match ready!(self.send.poll_capacity(cx)) {
-                None => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
-                Some(Err(error)) => return Poll::Ready(Err(to_io(error))),
-                Some(Ok(_)) => {}
-            }
-        }
-        let taken = self.send.capacity().min(bytes.len()).min(WRITE_BYTES);
-        let chunk = Bytes::copy_from_slice(&bytes[..taken]);
-        self.send.send_data(chunk, false).map_err(to_io)?;
-        self.count(taken);
+        let taken = ready!(self.writer.poll_room(cx, bytes.len()))?;
+        self.writer.send_part(Bytes::copy_from_slice(&bytes[..taken]))?;
         Poll::Ready(Ok(taken))
     }
 
@@ -122,11 +195,7 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.is_shut {
-            self.is_shut = true;
-            self.send.send_data(Bytes::new(), true).map_err(to_io)?;
-        }
-        Poll::Ready(Ok(()))
+        Poll::Ready(self.writer.shut_down())
     }
 }
 

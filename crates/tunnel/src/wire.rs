@@ -1,79 +1,227 @@
-//! A WebSocket as a plain byte stream: message borders mean nothing, only binary messages are
-//! allowed.
+//! A WebSocket as a plain byte stream: message borders mean nothing, only binary messages are allowed (RFC 6455).
 //!
-//! Either side may be behind a load balancer that ends TLS and pings on its own; such pings are
-//! answered and count as a sign of life.
+//! Bytes are copied once on their way out, into the frame that carries them, and never on their way in: the payload is
+//! read into the reader's own buffer. Either side may be behind a load balancer that ends TLS and pings on its own; such
+//! pings are answered and count as a sign of life.
+
+mod frame;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes, BytesMut};
-use futures::{Sink, Stream as _};
+use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Error, Message};
 
-use crate::limits::{MESSAGE_BYTES, MESSAGE_MAX_BYTES, READ_BUFFER_BYTES, WRITE_BUFFER_BYTES};
+use crate::limits::{MESSAGE_BYTES, MESSAGE_MAX_BYTES, PONGS_MAX_BYTES, WRITE_BUFFER_BYTES};
 use crate::liveness::Heard;
+use frame::{CONTROL_MAX_BYTES, FrameError, Head, Kind, Mask};
+
+/// Which side of the WebSocket this is: clients mask what they send, servers do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Client,
+    Server,
+}
+
+/// What the next bytes of the peer are.
+enum Incoming {
+    /// A frame's head, as far as it has come.
+    Head(BytesMut),
+    /// Payload of a binary message.
+    Data { left: u64, mask: Option<Mask> },
+    /// A ping, pong or close, as far as it has come.
+    Control { kind: Kind, mask: Option<Mask>, length: usize, payload: BytesMut },
+    /// The peer has closed.
+    Closed,
+}
 
 /// The byte stream. Ends (reads 0 bytes) when the peer closes the WebSocket.
 pub struct Wire<S> {
-    socket: WebSocketStream<S>,
-    unread: Bytes,
+    io: S,
+    role: Role,
+    incoming: Incoming,
+    /// A message has begun whose last frame is yet to come.
+    is_inside_message: bool,
+    /// Whole frames that are to be written.
+    outgoing: BytesMut,
+    has_sent_close: bool,
     heard: Heard,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// The management side, after the upgrade answer has been sent.
-    pub async fn server(io: S) -> Self {
-        Self::new(io, Role::Server).await
+    pub fn server(io: S) -> Self {
+        Self::new(io, Role::Server)
     }
 
     /// The agent's side, after the upgrade answer has been read.
-    pub async fn client(io: S) -> Self {
-        Self::new(io, Role::Client).await
+    pub fn client(io: S) -> Self {
+        Self::new(io, Role::Client)
     }
 
-    async fn new(io: S, role: Role) -> Self {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER_BYTES)
-            .write_buffer_size(WRITE_BUFFER_BYTES)
-            .max_write_buffer_size(WRITE_BUFFER_BYTES + 4 * MESSAGE_BYTES)
-            .max_message_size(Some(MESSAGE_MAX_BYTES))
-            .max_frame_size(Some(MESSAGE_MAX_BYTES));
-        let socket = WebSocketStream::from_raw_socket(io, role, Some(config)).await;
-        Self { socket, unread: Bytes::new(), heard: Heard::now() }
+    fn new(io: S, role: Role) -> Self {
+        Self {
+            io,
+            role,
+            incoming: Incoming::Head(BytesMut::new()),
+            is_inside_message: false,
+            outgoing: BytesMut::new(),
+            has_sent_close: false,
+            heard: Heard::now(),
+        }
     }
 
     pub(crate) fn heard(&self) -> Heard {
         self.heard.clone()
     }
 
+    /// Reads up to `limit` bytes, at least one.
+    fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+        limit: usize,
+    ) -> Poll<io::Result<usize>> {
+        let before = out.filled().len();
+        if out.remaining() <= limit {
+            ready!(Pin::new(&mut self.io).poll_read(cx, out))?;
+        } else {
+            let mut part = ReadBuf::new(out.initialize_unfilled_to(limit));
+            ready!(Pin::new(&mut self.io).poll_read(cx, &mut part))?;
+            let read = part.filled().len();
+            out.advance(read);
+        }
+        let read = out.filled().len() - before;
+        if read == 0 {
+            let text = "the connection ended without a close";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionReset, text)));
+        }
+        self.heard.mark();
+        Poll::Ready(Ok(read))
+    }
+
+    /// Reads what is missing of `length` bytes.
+    fn poll_complete(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut BytesMut,
+        length: usize,
+    ) -> Poll<io::Result<()>> {
+        let mut space = [0; CONTROL_MAX_BYTES];
+        while bytes.len() < length {
+            let mut out = ReadBuf::new(&mut space[..length - bytes.len()]);
+            let missing = out.remaining();
+            ready!(self.poll_fill(cx, &mut out, missing))?;
+            bytes.extend_from_slice(out.filled());
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads the rest of a head, and says what follows it.
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        head: &mut BytesMut,
+    ) -> Poll<io::Result<Incoming>> {
+        ready!(self.poll_complete(cx, head, Head::LENGTH_MIN))?;
+        ready!(self.poll_complete(cx, head, Head::length(head)))?;
+        let head = Head::parse(head).map_err(to_io)?;
+        head.check_mask(self.role == Role::Server).map_err(to_io)?;
+        match head.kind {
+            Kind::Binary | Kind::Continuation => {
+                if self.is_inside_message != (head.kind == Kind::Continuation) {
+                    return Poll::Ready(Err(to_io(FrameError::Order)));
+                }
+                if head.length > MESSAGE_MAX_BYTES as u64 {
+                    return Poll::Ready(Err(to_io(FrameError::Length(head.length))));
+                }
+                self.is_inside_message = !head.is_final;
+                Poll::Ready(Ok(Incoming::Data { left: head.length, mask: head.mask }))
+            }
+            kind => {
+                let length = head.control_length().map_err(to_io)?;
+                let payload = BytesMut::with_capacity(length);
+                Poll::Ready(Ok(Incoming::Control { kind, mask: head.mask, length, payload }))
+            }
+        }
+    }
+
+    /// Answers a control frame, and says what follows it.
+    fn answer(&mut self, cx: &mut Context<'_>, kind: Kind, payload: &[u8]) -> io::Result<Incoming> {
+        match kind {
+            Kind::Close => {
+                self.queue_close(payload);
+                let _ = self.poll_drain(cx)?;
+                Ok(Incoming::Closed)
+            }
+            // A peer that pings and does not read gets no more answers than fit here.
+            Kind::Ping if self.outgoing.len() < PONGS_MAX_BYTES => {
+                self.queue(Kind::Pong, payload.len(), |out| out.put_slice(payload));
+                let _ = self.poll_drain(cx)?;
+                Ok(Incoming::Head(BytesMut::new()))
+            }
+            _ => Ok(Incoming::Head(BytesMut::new())),
+        }
+    }
+
+    /// Appends a frame; `write` adds its payload of `length` bytes.
+    fn queue(&mut self, kind: Kind, length: usize, write: impl FnOnce(&mut BytesMut)) {
+        let mask = (self.role == Role::Client).then(Mask::random);
+        self.outgoing.reserve(Head::LENGTH_MAX + length);
+        Head { kind, is_final: true, length: length as u64, mask }.write(&mut self.outgoing);
+        let begin = self.outgoing.len();
+        write(&mut self.outgoing);
+        if let Some(mut mask) = mask {
+            mask.apply(&mut self.outgoing[begin..]);
+        }
+    }
+
+    fn queue_close(&mut self, payload: &[u8]) {
+        if !std::mem::replace(&mut self.has_sent_close, true) {
+            self.queue(Kind::Close, payload.len(), |out| out.put_slice(payload));
+        }
+    }
+
+    /// Writes all that is queued.
+    fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.outgoing.is_empty() {
+            let written = ready!(Pin::new(&mut self.io).poll_write(cx, &self.outgoing))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.outgoing.advance(written);
+        }
+        // A server holds a thousand of these, most of them at rest.
+        self.outgoing = BytesMut::new();
+        Poll::Ready(Ok(()))
+    }
+
     fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
         length: usize,
-        gather: impl FnOnce(usize) -> Bytes,
+        write: impl FnOnce(usize, &mut BytesMut),
     ) -> Poll<io::Result<usize>> {
+        if self.has_sent_close {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
         if length == 0 {
             return Poll::Ready(Ok(0));
         }
-        ready!(Pin::new(&mut self.socket).poll_ready(cx)).map_err(to_io)?;
+        if self.outgoing.len() >= WRITE_BUFFER_BYTES {
+            ready!(self.poll_drain(cx))?;
+        }
         let taken = length.min(MESSAGE_BYTES);
-        let message = Message::Binary(gather(taken));
-        Pin::new(&mut self.socket).start_send(message).map_err(to_io)?;
+        self.queue(Kind::Binary, taken, |out| write(taken, out));
         Poll::Ready(Ok(taken))
     }
 }
 
-fn to_io(error: Error) -> io::Error {
-    match error {
-        Error::Io(error) => error,
-        Error::ConnectionClosed | Error::AlreadyClosed => io::ErrorKind::BrokenPipe.into(),
-        other => io::Error::new(io::ErrorKind::InvalidData, other),
-    }
+fn to_io(error: FrameError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Wire<S> {
@@ -83,29 +231,53 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Wire<S> {
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        while this.unread.is_empty() {
-            let message = match ready!(Pin::new(&mut this.socket).poll_next(cx)) {
-                None | Some(Err(Error::ConnectionClosed | Error::AlreadyClosed)) => {
-                    return Poll::Ready(Ok(()));
-                }
-                Some(Err(error)) => return Poll::Ready(Err(to_io(error))),
-                Some(Ok(message)) => message,
-            };
-            this.heard.mark();
-            match message {
-                Message::Binary(bytes) => this.unread = bytes,
-                Message::Close(_) => return Poll::Ready(Ok(())),
-                Message::Ping(_) | Message::Pong(_) => {}
-                Message::Text(_) | Message::Frame(_) => {
-                    let text = "the peer sent a message that is not binary";
-                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, text)));
-                }
+        if out.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        loop {
+            let mut incoming = std::mem::replace(&mut this.incoming, Incoming::Closed);
+            let step = this.poll_step(cx, out, &mut incoming);
+            this.incoming = incoming;
+            if ready!(step)? {
+                return Poll::Ready(Ok(()));
             }
         }
-        let taken = this.unread.len().min(out.remaining());
-        out.put_slice(&this.unread[..taken]);
-        this.unread.advance(taken);
-        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+    /// Goes on with what comes. True: the reader has something, or the end.
+    fn poll_step(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+        incoming: &mut Incoming,
+    ) -> Poll<io::Result<bool>> {
+        match incoming {
+            Incoming::Closed => return Poll::Ready(Ok(true)),
+            Incoming::Head(head) => {
+                *incoming = ready!(self.poll_head(cx, head))?;
+            }
+            Incoming::Data { left: 0, .. } => *incoming = Incoming::Head(BytesMut::new()),
+            Incoming::Data { left, mask } => {
+                let begin = out.filled().len();
+                let limit = usize::try_from(*left).unwrap_or(usize::MAX);
+                let read = ready!(self.poll_fill(cx, out, limit))?;
+                if let Some(mask) = mask {
+                    mask.apply(&mut out.filled_mut()[begin..]);
+                }
+                *left -= read as u64;
+                return Poll::Ready(Ok(true));
+            }
+            Incoming::Control { kind, mask, length, payload } => {
+                ready!(self.poll_complete(cx, payload, *length))?;
+                if let Some(mask) = mask {
+                    mask.apply(payload);
+                }
+                *incoming = self.answer(cx, *kind, payload)?;
+            }
+        }
+        Poll::Ready(Ok(false))
     }
 }
 
@@ -115,7 +287,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_send(cx, bytes.len(), |taken| Bytes::copy_from_slice(&bytes[..taken]))
+        self.poll_send(cx, bytes.len(), |taken, out| out.put_slice(&bytes[..taken]))
     }
 
     fn poll_write_vectored(
@@ -124,13 +296,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let length = slices.iter().map(|slice| slice.len()).sum();
-        self.poll_send(cx, length, |taken| {
-            let mut message = BytesMut::with_capacity(taken);
+        self.poll_send(cx, length, |taken, out| {
+            let mut left = taken;
             for slice in slices {
-                let part = slice.len().min(taken - message.len());
-                message.extend_from_slice(&slice[..part]);
+                let part = slice.len().min(left);
+                out.put_slice(&slice[..part]);
+                left -= part;
             }
-            message.freeze()
         })
     }
 
@@ -139,10 +311,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx).map_err(to_io)
+        ready!(self.poll_drain(cx))?;
+        Pin::new(&mut self.io).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_close(cx).map_err(to_io)
+        self.queue_close(&[]);
+        ready!(self.as_mut().poll_flush(cx))?;
+        Pin::new(&mut self.io).poll_shutdown(cx)
     }
 }

@@ -212,7 +212,7 @@ async fn a_giant_message_or_a_text_message_ends_the_wire() {
         Message::Text("hello".into()),
     ] {
         let (near, far) = tokio::io::duplex(1 << 20);
-        let mut wire = Wire::server(near).await;
+        let mut wire = Wire::server(near);
         let mut peer = WebSocketStream::from_raw_socket(far, Role::Client, None).await;
         peer.send(message).await.unwrap();
         let error = wire.read_u8().await.err().unwrap();
@@ -223,7 +223,7 @@ async fn a_giant_message_or_a_text_message_ends_the_wire() {
 #[tokio::test(start_paused = true)]
 async fn pings_of_a_load_balancer_are_answered_and_no_data() {
     let (near, far) = tokio::io::duplex(1 << 20);
-    let mut wire = Wire::server(near).await;
+    let mut wire = Wire::server(near);
     let mut peer = WebSocketStream::from_raw_socket(far, Role::Client, None).await;
     peer.send(Message::Ping(Bytes::from_static(b"lb"))).await.unwrap();
     peer.send(Message::Binary(Bytes::new())).await.unwrap();
