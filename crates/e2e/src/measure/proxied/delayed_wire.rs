@@ -16,6 +16,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::http::runtime;
+use crate::wait::pace;
 
 const CHUNK_BYTES: usize = 64 * 1024;
 /// More than is under way at 1 GB/s over 300 ms.
@@ -102,7 +103,7 @@ async fn pass(
     };
     let writing = async move {
         while let Some((due, chunk)) = arriving.recv().await {
-            tokio::time::sleep_until(due).await;
+            pace(due.saturating_duration_since(Instant::now())).await;
             to.write_all(&chunk).await?;
         }
         to.shutdown().await
