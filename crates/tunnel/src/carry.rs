@@ -51,16 +51,16 @@ async fn to_stream_from(
     to: &mut StreamWriter,
 ) -> io::Result<()> {
     let mut buffer = BytesMut::new();
-    let mut wanted = TARGET_READ_MIN_BYTES;
+    let mut read_max = TARGET_READ_MIN_BYTES;
     loop {
-        buffer.reserve(wanted);
+        buffer.reserve(read_max);
         let read = from.read_buf(&mut buffer).await?;
         if read == 0 {
             let _ = to.shut_down();
             return Ok(());
         }
         // Streams at rest hold little, and those with much to carry take much at a time.
-        wanted = (2 * read).clamp(TARGET_READ_MIN_BYTES, TARGET_READ_MAX_BYTES);
+        read_max = (2 * read).clamp(TARGET_READ_MIN_BYTES, TARGET_READ_MAX_BYTES);
         if to.send(buffer.split().freeze()).await.is_err() {
             return Ok(());
         }

@@ -122,8 +122,8 @@ impl StreamWriter {
         if self.is_shut {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        let wanted = length.min(WRITE_BYTES);
-        self.send.reserve_capacity(wanted);
+        let part = length.min(WRITE_BYTES);
+        self.send.reserve_capacity(part);
         // Capacity left from an earlier write is not announced again, so look before waiting.
         while self.send.capacity() == 0 {
             match ready!(self.send.poll_capacity(cx)) {
@@ -132,7 +132,7 @@ impl StreamWriter {
                 Some(Ok(_)) => {}
             }
         }
-        Poll::Ready(Ok(self.send.capacity().min(wanted)))
+        Poll::Ready(Ok(self.send.capacity().min(part)))
     }
 
     fn send_part(&mut self, bytes: Bytes) -> io::Result<()> {

@@ -151,7 +151,7 @@ fn span(values: &[f64]) -> String {
     format!("{least:.0}–{most:.0}, median of {}", values.len())
 }
 
-fn bulk_rows(what: &str, connections: usize, turns: &Turns<f64>, wanted: f64) -> Vec<Row> {
+fn bulk_rows(what: &str, connections: usize, turns: &Turns<f64>, ratio_min: f64) -> Vec<Row> {
     let rate = |name: &str| median(of(turns, name, |rate| *rate));
     let mut rows: Vec<Row> = turns
         .iter()
@@ -164,7 +164,7 @@ fn bulk_rows(what: &str, connections: usize, turns: &Turns<f64>, wanted: f64) ->
         let what = format!("bulk {what}, {connections} connections, to {other}");
         Row::new(what, rate(DROVER) / rate(other), "×", Target::AtLeast(least))
     };
-    rows.push(ratio(REMOTEDIALER, wanted));
+    rows.push(ratio(REMOTEDIALER, ratio_min));
     rows.push(ratio(DIRECT, OF_DIRECT));
     rows
 }

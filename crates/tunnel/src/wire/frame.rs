@@ -128,8 +128,8 @@ impl Head {
     }
 
     /// Clients must mask, servers must not.
-    pub(super) fn check_mask(&self, is_wanted: bool) -> Result<(), FrameError> {
-        match (is_wanted, self.mask) {
+    pub(super) fn check_mask(&self, must_mask: bool) -> Result<(), FrameError> {
+        match (must_mask, self.mask) {
             (true, None) => Err(FrameError::Unmasked),
             (false, Some(_)) => Err(FrameError::Masked),
             _ => Ok(()),
