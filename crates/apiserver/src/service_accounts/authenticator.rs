@@ -1,11 +1,14 @@
 //! From a service account's token to its identity.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use api_meta::object::ObjectExt;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use serde::Deserialize as _;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
 use super::claims::{Bound, Claims};
@@ -16,10 +19,17 @@ use crate::attributes::{InvalidCredential, UserInfo};
 use crate::authentication::certificates::CREDENTIAL_ID;
 use crate::authentication::{TokenAuthenticator, TokenUser};
 
+/// Tokens whose signatures are remembered. Agents and controllers send the same one with each request, and verifying it
+/// costs more than a small request otherwise.
+const REMEMBERED_MAX: usize = 1024;
+
 /// Knows the tokens that this server has issued.
 pub struct ServiceAccountTokens {
     issuer: String,
     keys: VerifyKeys,
+    /// The claims of tokens whose signature holds, by the token's SHA-256. Everything else about them is checked anew
+    /// each time.
+    remembered: Mutex<HashMap<[u8; 32], Arc<Value>>>,
     objects: Arc<dyn CoreObjects>,
     uses: Option<mpsc::Sender<Use>>,
 }
@@ -28,7 +38,7 @@ impl ServiceAccountTokens {
     /// Accepts tokens of `issuer` signed by one of `keys`, while the account and what the token is
     /// bound to are found in `objects`.
     pub fn new(issuer: &str, keys: VerifyKeys, objects: Arc<dyn CoreObjects>) -> Self {
-        Self { issuer: issuer.to_owned(), keys, objects, uses: None }
+        Self { issuer: issuer.to_owned(), keys, remembered: Mutex::default(), objects, uses: None }
     }
 
     /// Tells `uses` which tokens of Secrets are used.
@@ -48,7 +58,7 @@ impl ServiceAccountTokens {
         audiences: &[String],
         now: i64,
     ) -> Result<Option<TokenUser>, InvalidCredential> {
-        let claims = match self.keys.verify(token) {
+        let claims = match self.verify(token) {
             Ok(claims) => claims,
             Err(TokenError::NotOurs) => return Ok(None),
             Err(TokenError::BadSignature) => return Err(InvalidCredential),
@@ -64,7 +74,7 @@ impl ServiceAccountTokens {
         if issuer != self.issuer {
             return Ok(None);
         }
-        let claims: Claims = serde_json::from_value(claims).map_err(|_| InvalidCredential)?;
+        let claims = Claims::deserialize(&*claims).map_err(|_| InvalidCredential)?;
         let meant: Vec<String> =
             audiences.iter().filter(|wanted| claims.aud.contains(wanted)).cloned().collect();
         let subject =
@@ -74,6 +84,21 @@ impl ServiceAccountTokens {
         }
         self.check_bound(&claims).await?;
         Ok(Some(TokenUser { user: user(&claims), audiences: meant }))
+    }
+
+    /// As [`VerifyKeys::verify`], which happens once for each token. The keys are the same for as long as this lives.
+    fn verify(&self, token: &str) -> Result<Arc<Value>, TokenError> {
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        if let Some(known) = self.remembered.lock().get(&digest) {
+            return Ok(known.clone());
+        }
+        let claims = Arc::new(self.keys.verify(token)?);
+        let mut remembered = self.remembered.lock();
+        if remembered.len() >= REMEMBERED_MAX {
+            remembered.clear();
+        }
+        remembered.insert(digest, claims.clone());
+        Ok(claims)
     }
 
     /// The account and everything the token is bound to exist, and are not others of the same name.

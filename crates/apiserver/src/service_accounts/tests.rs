@@ -6,6 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::authenticator::ServiceAccountTokens;
@@ -223,6 +224,37 @@ fn a_token_ends_with_what_it_speaks_of() {
 }
 
 /// Texts recorded from kube-apiserver 1.36.
+#[test]
+fn a_token_that_was_seen_before_is_judged_anew() {
+    struct Shared(Arc<Mutex<World>>);
+    impl CoreObjects for Shared {
+        fn get<'a>(
+            &'a self,
+            plural: &'a str,
+            namespace: &'a str,
+            name: &'a str,
+        ) -> BoxFuture<'a, Option<Value>> {
+            let found = self.0.lock().get(plural, namespace, name).now_or_never();
+            Box::pin(std::future::ready(found.expect("nothing to wait for")))
+        }
+    }
+    let server = Server::new();
+    let keys = VerifyKeys::from_pems([server.pem.as_str()]).unwrap();
+    let objects = Arc::new(Mutex::new(world()));
+    let tokens = ServiceAccountTokens::new(ISSUER, keys, Arc::new(Shared(objects.clone())));
+    let token = server.token(json!({}));
+    let ask = |audience: &str, now: i64| {
+        let audiences = [audience.to_owned()];
+        tokens.identify(&token, &audiences, now).now_or_never().expect("nothing to wait for")
+    };
+    assert!(matches!(ask(ISSUER, NOW), Ok(Some(_))));
+    assert!(matches!(ask(ISSUER, NOW + 1), Ok(Some(_))));
+    assert!(ask("vault", NOW + 1).is_err(), "another audience");
+    assert!(ask(ISSUER, NOW + 2 * 3600).is_err(), "outdated");
+    *objects.lock() = World::default();
+    assert!(ask(ISSUER, NOW + 1).is_err(), "without its account");
+}
+
 #[test]
 fn requests_that_cannot_be_met_say_why() {
     let bound = |api_version: &str, kind: &str, name: &str| {
