@@ -15,7 +15,7 @@ use crate::conduct::Conduct;
 use crate::dialer::{Dialer, Routes};
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::error::AccessError;
-use crate::pool::Pool;
+use crate::pool::{Pool, Sharing};
 use crate::reading::{Kind, Reader, bounded};
 
 /// What the last attempt to connect to an API server told.
@@ -115,12 +115,35 @@ impl ClusterAccess {
     pub async fn send(
         &self,
         cluster: &str,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, AccessError> {
+        self.send_over(cluster, request, Sharing::Shared).await
+    }
+
+    /// As [`Self::send`], for a request of somebody whose answer may be long: unless it is a watch it has a connection to
+    /// itself when one is free. One that changes nothing is sent again also when its connection ended without an answer.
+    pub(crate) async fn forward(
+        &self,
+        cluster: &str,
+        request: Request<Body>,
+    ) -> Result<Response<Body>, AccessError> {
+        let sharing = match Kind::of(request.method(), request.uri()) {
+            Kind::Watch => Sharing::Shared,
+            Kind::List { .. } | Kind::Object => Sharing::Alone,
+        };
+        self.send_over(cluster, request, sharing).await
+    }
+
+    async fn send_over(
+        &self,
+        cluster: &str,
         mut request: Request<Body>,
+        sharing: Sharing,
     ) -> Result<Response<Body>, AccessError> {
         let pool = self.pool(cluster)?;
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         *request.uri_mut() = pool.target(path)?;
-        pool.send(request).await
+        pool.send(request, sharing).await
     }
 
     /// As [`Self::send`], for a response that this server reads itself: it is bounded.

@@ -16,11 +16,14 @@ pub const UPGRADES_PER_CLUSTER_MAX: usize = 512;
 /// Requests on one HTTP/2 connection. Kubernetes API servers allow 100 by default; beyond, requests
 /// would wait inside the connection where nobody sees them.
 pub const STREAMS_PER_CONNECTION_MAX: usize = 90;
-/// HTTP/1.1 connections per cluster whose API server does not offer HTTP/2.
-pub const HTTP1_CONNECTIONS_MAX: usize = 64;
+/// HTTP/1.1 connections per cluster. Beyond, requests share HTTP/2 ones, or are refused where the API server offers none.
+pub const HTTP1_CONNECTIONS_MAX: usize = 256;
 
 /// An unused connection is closed after this long.
 pub const IDLE_MAX: Duration = Duration::from_secs(90);
+/// One of HTTP/1.1 earlier, because such a connection cannot tell that it is about to close: API servers close them
+/// after 90 s without a request, some load balancers after 60.
+pub const EXCLUSIVE_IDLE_MAX: Duration = Duration::from_secs(45);
 /// HTTP/2 pings on connections in use: notices a downstream that is dead behind a living agent.
 pub const PING_INTERVAL: Duration = Duration::from_secs(10);
 pub const PING_TIMEOUT: Duration = Duration::from_secs(10);

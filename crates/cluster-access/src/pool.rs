@@ -1,11 +1,15 @@
 //! The connections to one cluster.
 //!
-//! Ordinary requests and watches share a few HTTP/2 connections; an API server without HTTP/2 gets
-//! a bounded number of HTTP/1.1 ones. Each upgrade has a connection of its own.
+//! The server's own requests and all watches share a few HTTP/2 connections. People's other requests have HTTP/1.1 ones
+//! to themselves, kept between requests: an answer that is long or that nobody reads delays no other, and the stream of
+//! the tunnel that carries it has a window already. While none is free they go over HTTP/2 at once, and another HTTP/1.1
+//! one is prepared; an API server without HTTP/2 gets a bounded number of them. Each upgrade has a connection of its own.
+
+mod exclusive;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -36,6 +40,7 @@ use crate::limits::{
     UPGRADES_PER_CLUSTER_MAX,
 };
 use crate::tls::Tls;
+use exclusive::Exclusive;
 
 /// Times a request is sent anew because a kept connection turned out to be closed before it was
 /// taken.
@@ -56,6 +61,9 @@ pub(crate) struct Pool {
     requests: Arc<Semaphore>,
     upgrades: Arc<Semaphore>,
     http1_open: Arc<Semaphore>,
+    /// An HTTP/1.1 connection is being made for later.
+    is_preparing: AtomicBool,
+    host: HeaderValue,
     state: watch::Sender<Reachability>,
     cut: CancellationToken,
     _cut_on_drop: DropGuard,
@@ -76,11 +84,13 @@ struct Shared {
     used: Mutex<Instant>,
 }
 
-/// An HTTP/1.1 connection between two requests.
-struct Exclusive {
-    sender: http1::SendRequest<Body>,
-    used: Instant,
-    _permit: OwnedSemaphorePermit,
+/// Which connection a request gets when there is a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// One that others use at the same time.
+    Shared,
+    /// One that it has to itself.
+    Alone,
 }
 
 /// A connection with room for one request.
@@ -132,6 +142,8 @@ impl Pool {
         endpoint.check_size()?;
         let tls = Tls::new(&endpoint)?;
         let authorization = endpoint.token.header().ok_or(EndpointError::Token)?;
+        let host = HeaderValue::from_str(&endpoint.address.to_string());
+        let host = host.expect("an address is a header value");
         let cut = CancellationToken::new();
         Ok(Arc::new(Self {
             cluster,
@@ -144,6 +156,8 @@ impl Pool {
             requests: Arc::new(Semaphore::new(REQUESTS_PER_CLUSTER_MAX)),
             upgrades: Arc::new(Semaphore::new(UPGRADES_PER_CLUSTER_MAX)),
             http1_open: Arc::new(Semaphore::new(HTTP1_CONNECTIONS_MAX)),
+            is_preparing: AtomicBool::new(false),
+            host,
             state,
             _cut_on_drop: cut.clone().drop_guard(),
             cut,
@@ -169,15 +183,19 @@ impl Pool {
     pub(crate) async fn send(
         self: &Arc<Self>,
         mut request: Request<Body>,
+        sharing: Sharing,
     ) -> Result<Response<Body>, AccessError> {
         let permit =
             self.requests.clone().try_acquire_owned().map_err(|_| AccessError::Saturated)?;
         request.headers_mut().insert(header::AUTHORIZATION, self.authorization.read().clone());
         let mut last = AccessError::Lost { detail: "closed".to_owned() };
         for _ in 0..SENDS_MAX {
-            let sent = match self.checkout().await? {
+            let sent = match self.checkout(sharing).await? {
                 Line::Shared(lease) => Self::send_shared(lease, request).await,
-                Line::Exclusive(line) => self.send_exclusive(line, request).await,
+                Line::Exclusive(line) => {
+                    request.headers_mut().insert(header::HOST, self.host.clone());
+                    line.send(request, Arc::downgrade(self)).await
+                }
             };
             match sent {
                 Ok(response) => return Ok(response.map(|body| hold(body, permit))),
@@ -196,37 +214,6 @@ impl Pool {
         Ok(response.map(|body| wrap(Held { body, _held: lease })))
     }
 
-    async fn send_exclusive(
-        self: &Arc<Self>,
-        mut line: Exclusive,
-        mut request: Request<Body>,
-    ) -> SendOutcome {
-        *request.version_mut() = Version::HTTP_11;
-        request.headers_mut().insert(header::HOST, self.host());
-        let target = request.uri().clone();
-        let path = target.path_and_query().map_or("/", |path| path.as_str());
-        *request.uri_mut() = path.parse().unwrap_or_default();
-        let sent = line.sender.try_send_request(request).await;
-        let response = sent.map_err(|error| {
-            let (mut request, error) = unsent(error);
-            if let Some(request) = &mut request {
-                *request.uri_mut() = target.clone();
-            }
-            (request, error)
-        })?;
-        let this = Arc::downgrade(self);
-        tokio::spawn(async move {
-            // Ready again when the answer has been read to its end.
-            let ready = line.sender.ready().await;
-            if let (Ok(()), Some(pool)) = (ready, this.upgrade()) {
-                line.used = Instant::now();
-                pool.connections.lock().http1.push(line);
-                pool.sweep_later();
-            }
-        });
-        Ok(response.map(wrap))
-    }
-
     /// The absolute form, from which HTTP/2 makes its pseudo-headers.
     pub(crate) fn target(&self, path_and_query: &str) -> Result<Uri, AccessError> {
         Uri::builder()
@@ -237,18 +224,13 @@ impl Pool {
             .map_err(setup_error)
     }
 
-    fn host(&self) -> HeaderValue {
-        let host = self.endpoint.address.to_string();
-        HeaderValue::from_str(&host).expect("an address is a header value")
-    }
-
-    async fn checkout(self: &Arc<Self>) -> Result<Line, AccessError> {
+    async fn checkout(self: &Arc<Self>, sharing: Sharing) -> Result<Line, AccessError> {
         let asked = Instant::now();
-        if let Some(line) = self.kept() {
+        if let Some(line) = self.kept(sharing) {
             return Ok(line);
         }
         let _turn = self.connecting.lock().await;
-        if let Some(line) = self.kept() {
+        if let Some(line) = self.kept(sharing) {
             return Ok(line);
         }
         if let Some((at, error)) = &self.connections.lock().failure
@@ -275,14 +257,45 @@ impl Pool {
         });
     }
 
-    fn kept(&self) -> Option<Line> {
+    fn kept(self: &Arc<Self>, sharing: Sharing) -> Option<Line> {
         let mut connections = self.connections.lock();
         connections.http2.retain(|shared| !shared.sender.is_closed());
-        connections.http1.retain(|line| !line.sender.is_closed());
+        connections.http1.retain(Exclusive::is_fresh);
+        if sharing == Sharing::Alone
+            && let Some(line) = connections.http1.pop()
+        {
+            return Some(Line::Exclusive(line));
+        }
         if let Some(lease) = connections.http2.iter().find_map(Shared::lease) {
+            if sharing == Sharing::Alone {
+                self.prepare();
+            }
             return Some(Line::Shared(lease));
         }
         connections.http1.pop().map(Line::Exclusive)
+    }
+
+    /// Makes an HTTP/1.1 connection for requests to come, unless one is being made or there are enough.
+    fn prepare(self: &Arc<Self>) {
+        let Ok(permit) = self.http1_open.clone().try_acquire_owned() else { return };
+        if self.is_preparing.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let pool = self.clone();
+        tokio::spawn(async move {
+            let opened = async { pool.begin_http1(pool.tls(&pool.tls.upgrades).await?).await };
+            match opened.await {
+                Ok(sender) => pool.keep(Exclusive::new(sender, permit)),
+                // Requests go over HTTP/2 then, and tell what is wrong with the cluster.
+                Err(error) => tracing::debug!(cluster = %pool.cluster, %error, "no HTTP/1.1"),
+            }
+            pool.is_preparing.store(false, Ordering::Relaxed);
+        });
+    }
+
+    fn keep(self: &Arc<Self>, line: Exclusive) {
+        self.connections.lock().http1.push(line);
+        self.sweep_later();
     }
 
     async fn tls(&self, config: &Arc<ClientConfig>) -> Result<TlsStream<Cuttable>, AccessError> {
@@ -302,11 +315,7 @@ impl Pool {
             let permit = self.http1_open.clone().try_acquire_owned();
             let permit = permit.map_err(|_| AccessError::Saturated)?;
             let sender = self.begin_http1(io).await?;
-            return Ok(Line::Exclusive(Exclusive {
-                sender,
-                used: Instant::now(),
-                _permit: permit,
-            }));
+            return Ok(Line::Exclusive(Exclusive::new(sender, permit)));
         }
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder
@@ -364,7 +373,7 @@ impl Pool {
         let permit =
             self.upgrades.clone().try_acquire_owned().map_err(|_| AccessError::Saturated)?;
         request.headers_mut().insert(header::AUTHORIZATION, self.authorization.read().clone());
-        request.headers_mut().insert(header::HOST, self.host());
+        request.headers_mut().insert(header::HOST, self.host.clone());
         *request.version_mut() = Version::HTTP_11;
         let io = self.tls(&self.tls.upgrades).await?;
         let mut sender = self.begin_http1(io).await?;
@@ -404,7 +413,7 @@ impl Pool {
             let is_idle = shared.open.load(Ordering::Relaxed) == 0;
             !(shared.sender.is_closed() || is_idle && shared.used.lock().elapsed() >= IDLE_MAX)
         });
-        connections.http1.retain(|line| !line.sender.is_closed() && line.used.elapsed() < IDLE_MAX);
+        connections.http1.retain(Exclusive::is_fresh);
         connections.is_swept = !(connections.http2.is_empty() && connections.http1.is_empty());
         !connections.is_swept
     }

@@ -203,7 +203,7 @@ impl Proxy {
         let is_proxied = path::is_proxied(downstream.uri().path());
         let body = wrap(headers::WithoutTrailers(request.into_body()));
         let downstream = downstream.map(|()| body);
-        let response = self.access.send(cluster, downstream).await;
+        let response = self.access.forward(cluster, downstream).await;
         let response = response.map_err(|error| error.to_status())?;
         if response.status() == http::StatusCode::UNAUTHORIZED && !is_proxied {
             return Err(answer::credential_refused());

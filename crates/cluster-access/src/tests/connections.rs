@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use http::{Request, Version};
+use http::{Request, StatusCode, Version};
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
 use super::downstream::{Downstream, InMemory, SECOND, get};
 use super::wait::pass;
 use crate::body::full;
-use crate::limits::{IDLE_MAX, STREAMS_PER_CONNECTION_MAX};
+use crate::limits::{EXCLUSIVE_IDLE_MAX, IDLE_MAX, STREAMS_PER_CONNECTION_MAX};
 use crate::{AccessError, BearerToken, ClusterAccess, Endpoint, Reachability};
 
 const BOTH: &[&str] = &["h2", "http/1.1"];
@@ -144,6 +144,79 @@ async fn an_api_server_without_http2_is_used_over_http1() {
     assert_eq!((seen.version, seen.target.as_str()), (Version::HTTP_11, "/api"));
     assert_eq!(seen.values("host"), ["127.0.0.1:6443"]);
     assert_eq!(downstream.connection_count(), 1);
+}
+
+/// What answered one of somebody's requests.
+async fn forwarded(downstream: &Downstream, access: &ClusterAccess, path: &str) -> Version {
+    let response = access.forward("c-1", get(path)).await.unwrap();
+    response.into_body().collect().await.unwrap();
+    downstream.last().version
+}
+
+/// As [`in_memory`], with a connection that one of somebody's requests can have to itself.
+async fn in_use() -> (Downstream, Arc<std::sync::atomic::AtomicUsize>, ClusterAccess) {
+    let (downstream, dials, access) = in_memory(BOTH);
+    for _ in 0..2 {
+        assert_eq!(forwarded(&downstream, &access, "/api").await, Version::HTTP_2);
+    }
+    pass(SECOND).await;
+    assert_eq!(dials.load(Ordering::SeqCst), 2);
+    assert_eq!(forwarded(&downstream, &access, "/api").await, Version::HTTP_11);
+    (downstream, dials, access)
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebodys_request_has_a_connection_to_itself_and_watches_and_our_own_share_one() {
+    let (downstream, dials, access) = in_use().await;
+    for _ in 0..3 {
+        assert_eq!(forwarded(&downstream, &access, "/api").await, Version::HTTP_11);
+    }
+    text(&access, "c-1", "/api").await.unwrap();
+    assert_eq!(downstream.last().version, Version::HTTP_2);
+    let watch = access.forward("c-1", get("/api/watch?watch=true")).await.unwrap();
+    assert_eq!(downstream.last().version, Version::HTTP_2);
+    drop(watch);
+    assert_eq!(dials.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_for_no_connection_and_one_that_nobody_reads_is_closed_with_its_own() {
+    let (downstream, _, access) = in_use().await;
+    let mut floods = Vec::new();
+    for version in [Version::HTTP_11, Version::HTTP_2, Version::HTTP_11, Version::HTTP_2] {
+        floods.push(access.forward("c-1", get("/api/flood")).await.unwrap());
+        assert_eq!(downstream.last().version, version);
+        pass(SECOND).await;
+    }
+    assert_eq!(access.connection_count("c-1"), 2, "a shared one, and one for the next");
+    drop(floods);
+    pass(SECOND).await;
+    assert_eq!(access.connection_count("c-1"), 2, "nobody reads what is left in the others");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_may_close_any_time_is_not_used() {
+    let (downstream, _, access) = in_use().await;
+    pass(EXCLUSIVE_IDLE_MAX).await;
+    assert_eq!(forwarded(&downstream, &access, "/api").await, Version::HTTP_2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_nothing_is_sent_again_when_its_connection_ends_and_nothing_else() {
+    let seen = |downstream: &Downstream| downstream.recorded.lock().len();
+    let (downstream, _, access) = in_use().await;
+    downstream.lost.store(1, Ordering::SeqCst);
+    let before = seen(&downstream);
+    let answer = access.forward("c-1", get("/api/lost")).await.unwrap();
+    assert_eq!((answer.status(), seen(&downstream) - before), (StatusCode::OK, 2));
+
+    let (downstream, _, access) = in_use().await;
+    downstream.lost.store(1, Ordering::SeqCst);
+    let before = seen(&downstream);
+    let post = Request::post("/api/lost").body(full("hello")).unwrap();
+    let error = access.forward("c-1", post).await.unwrap_err();
+    assert!(matches!(error, AccessError::Lost { .. }), "{error:?}");
+    assert_eq!(seen(&downstream) - before, 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,7 +16,7 @@ use rustls::ServerConfig;
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 use tokio_rustls::TlsAcceptor;
 use tunnel::Io;
 
@@ -56,6 +56,8 @@ pub struct Downstream {
     pub events: broadcast::Sender<Bytes>,
     /// Bytes made for those who asked for `/flood`.
     pub flooded: Arc<AtomicUsize>,
+    /// Whoever asks for `/lost` gets no answer, and every connection ends, as often as this says.
+    pub lost: Arc<AtomicUsize>,
     state: Arc<State>,
 }
 
@@ -65,6 +67,8 @@ struct State {
     connections: Arc<AtomicUsize>,
     events: broadcast::Sender<Bytes>,
     flooded: Arc<AtomicUsize>,
+    lost: Arc<AtomicUsize>,
+    end: Notify,
 }
 
 impl Downstream {
@@ -106,14 +110,17 @@ impl Downstream {
         let connections = Arc::<AtomicUsize>::default();
         let events = broadcast::Sender::new(64);
         let flooded = Arc::<AtomicUsize>::default();
+        let lost = Arc::<AtomicUsize>::default();
         let state = Arc::new(State {
             flooded: flooded.clone(),
+            lost: lost.clone(),
+            end: Notify::new(),
             tls: TlsAcceptor::from(Arc::new(config)),
             recorded: recorded.clone(),
             connections: connections.clone(),
             events: events.clone(),
         });
-        Self { endpoint, recorded, connections, events, flooded, state }
+        Self { endpoint, recorded, connections, events, flooded, lost, state }
     }
 
     pub fn last(&self) -> Recorded {
@@ -128,10 +135,14 @@ impl Downstream {
 async fn serve(state: Arc<State>, io: impl Io + 'static) {
     let Ok(stream) = state.tls.accept(io).await else { return };
     state.connections.fetch_add(1, Ordering::SeqCst);
-    let service = hyper::service::service_fn(move |request| answer(state.clone(), request));
+    let of_service = state.clone();
+    let service = hyper::service::service_fn(move |request| answer(of_service.clone(), request));
     let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
     builder.http2().max_header_list_size(1 << 20);
-    let _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
+    tokio::select! {
+        _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service) => {}
+        () = state.end.notified() => {}
+    }
 }
 
 async fn answer(
@@ -154,6 +165,14 @@ async fn answer(
     if matches!(path, "watch" | "flood" | "never") {
         state.recorded.lock().push(recorded);
         return Ok(endless(path, &state).await);
+    }
+    let is_one_less = |left: usize| left.checked_sub(1);
+    if path == "lost"
+        && state.lost.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_one_less).is_ok()
+    {
+        state.recorded.lock().push(recorded);
+        state.end.notify_waiters();
+        return std::future::pending().await;
     }
     let (count, trailers) = drain(body).await;
     recorded.trailers = trailers;
