@@ -16,6 +16,7 @@ macro_rules! made {
 mod audit;
 mod mutations;
 mod process;
+pub mod shown;
 pub mod storage;
 mod watches;
 
@@ -350,7 +351,8 @@ impl Metrics {
             counter.inc_by(count.saturating_sub(counter.get()));
         }
         let mut text = String::new();
-        let families = self.registry.gather();
+        let mut families = self.registry.gather();
+        families.extend(shown::families());
         TextEncoder::new()
             .encode_utf8(&families, &mut text)
             .expect("families that were gathered have a text form");

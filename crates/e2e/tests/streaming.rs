@@ -276,6 +276,12 @@ fn a_hundred_megabytes_are_copied_to_a_pod_and_back_unchanged() {
         kubectl.succeed(&["exec", "box", "--", "rm", "/tmp/copied"]).unwrap();
     }
     println!("memory of server and agent afterwards: {:.0?} MB", world.memory());
+    let metrics = world.server.admin().unwrap().get("/metrics").unwrap().text();
+    for direction in ["sent", "received"] {
+        let name = format!("drover_tunnel_{direction}_bytes_total ");
+        let count = metrics.lines().find_map(|line| line.strip_prefix(&name)).unwrap();
+        assert!(count.parse::<f64>().unwrap() > 2.0 * BULK_BYTES as f64, "{name}{count}");
+    }
 }
 
 #[test]

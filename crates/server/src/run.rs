@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context;
 use api_management::Token;
 use apiserver::assembly::{Assembly, Profile, Running};
+use apiserver::metrics::shown::{self, Shown};
 use apiserver::{ApiServer, Registry, rejections};
 use cluster_access::ClusterAccess;
 use cluster_access::proxy::Proxy;
@@ -229,6 +230,7 @@ impl Plane {
         let revocations = Revocations::new(directory.clone(), graph.clone());
         rejections::show("logins", identity::login_throttle::refused);
         rejections::show("downstream_responses", cluster_access::conduct::rejected);
+        show_traffic();
         Self { context, features, connections, directory, graph, sessions, access, revocations }
     }
 
@@ -367,4 +369,27 @@ fn serve_certificate(
     let followed = serving.clone();
     tasks.spawn(async move { followed.follow(sender).await });
     Ok(receiver)
+}
+
+/// What the tunnel carries, in `/metrics`.
+fn show_traffic() {
+    for counter in [
+        Shown {
+            name: "drover_tunnel_sent_bytes_total",
+            help: "Bytes of streams that were sent to agents.",
+            read: tunnel::traffic::sent_bytes,
+        },
+        Shown {
+            name: "drover_tunnel_received_bytes_total",
+            help: "Bytes of streams that came from agents and were read.",
+            read: tunnel::traffic::received_bytes,
+        },
+        Shown {
+            name: "drover_tunnel_stalls_total",
+            help: "How often a stream to an agent had to wait before it could send more.",
+            read: tunnel::traffic::stalls,
+        },
+    ] {
+        shown::show(counter);
+    }
 }

@@ -32,6 +32,7 @@ pub mod serve;
 mod session;
 pub mod sessions;
 pub mod stream;
+pub mod traffic;
 mod window;
 pub mod wire;
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use h2::{Reason, RecvStream, SendStream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::limits::STREAMS_PER_SESSION_MAX;
 use crate::liveness::RoundTrip;
 use crate::reader::{Reader, Shrinking};
+use crate::{traffic, wire};
 
 /// Bytes handed over in one write.
 const WRITE_BYTES: usize = 64 * 1024;
@@ -62,6 +63,8 @@ pub(crate) struct StreamReader {
 pub(crate) struct StreamWriter {
     send: SendStream<Bytes>,
     is_shut: bool,
+    /// Something waits to be sent.
+    is_stalled: bool,
     shared: Arc<Shared>,
 }
 
@@ -71,7 +74,7 @@ impl Stream {
         let shared = Arc::new(Shared { moved: AtomicU64::new(0), _slot: slot });
         let reader =
             StreamReader { receive, unread: Bytes::new(), read: 0, shared: shared.clone() };
-        Self { reader, writer: StreamWriter { send, is_shut: false, shared } }
+        Self { reader, writer: StreamWriter { send, is_shut: false, is_stalled: false, shared } }
     }
 
     pub(crate) fn into_split(self) -> (StreamReader, StreamWriter) {
@@ -103,6 +106,7 @@ impl StreamReader {
     /// Makes room for as many more bytes: this is the backpressure.
     pub(crate) fn release(&mut self, bytes: usize) -> io::Result<()> {
         self.shared.count(bytes);
+        traffic::count_received(bytes);
         self.receive.release(bytes).map_err(to_io)
     }
 }
@@ -126,17 +130,25 @@ impl StreamWriter {
         self.send.reserve_capacity(part);
         // Capacity left from an earlier write is not announced again, so look before waiting.
         while self.send.capacity() == 0 {
-            match ready!(self.send.poll_capacity(cx)) {
-                None => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
-                Some(Err(error)) => return Poll::Ready(Err(to_io(error))),
-                Some(Ok(_)) => {}
+            match self.send.poll_capacity(cx) {
+                Poll::Pending => {
+                    if !std::mem::replace(&mut self.is_stalled, true) {
+                        traffic::count_stall();
+                    }
+                    return Poll::Pending;
+                }
+                Poll::Ready(None) => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(to_io(error))),
+                Poll::Ready(Some(Ok(_))) => {}
             }
         }
+        self.is_stalled = false;
         Poll::Ready(Ok(self.send.capacity().min(part)))
     }
 
     fn send_part(&mut self, bytes: Bytes) -> io::Result<()> {
         self.shared.count(bytes.len());
+        traffic::count_sent(bytes.len());
         self.send.send_data(bytes, false).map_err(to_io)
     }
 
@@ -187,6 +199,27 @@ impl AsyncWrite for Stream {
         let taken = ready!(self.writer.poll_room(cx, bytes.len()))?;
         self.writer.send_part(Bytes::copy_from_slice(&bytes[..taken]))?;
         Poll::Ready(Ok(taken))
+    }
+
+    /// Several TLS records make one frame.
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let length = wire::length(slices);
+        if length == 0 {
+            return Poll::Ready(Ok(0));
+        }
+        let taken = ready!(self.writer.poll_room(cx, length))?;
+        let mut bytes = BytesMut::with_capacity(taken);
+        wire::gather(slices, taken, &mut bytes);
+        self.writer.send_part(bytes.freeze())?;
+        Poll::Ready(Ok(taken))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     /// The session's task sends; there is nothing to push from here.

@@ -220,6 +220,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 }
 
+/// Bytes of all slices together.
+pub(crate) fn length(slices: &[io::IoSlice<'_>]) -> usize {
+    slices.iter().map(|slice| slice.len()).sum()
+}
+
+/// Appends the first `length` bytes of all slices.
+pub(crate) fn gather(slices: &[io::IoSlice<'_>], length: usize, out: &mut BytesMut) {
+    let mut left = length;
+    for slice in slices {
+        let part = slice.len().min(left);
+        out.put_slice(&slice[..part]);
+        left -= part;
+    }
+}
+
 fn to_io(error: FrameError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
@@ -295,15 +310,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Wire<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let length = slices.iter().map(|slice| slice.len()).sum();
-        self.poll_send(cx, length, |taken, out| {
-            let mut left = taken;
-            for slice in slices {
-                let part = slice.len().min(left);
-                out.put_slice(&slice[..part]);
-                left -= part;
-            }
-        })
+        self.poll_send(cx, length(slices), |taken, out| gather(slices, taken, out))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -11,7 +11,7 @@ use super::harness::{SECOND, World, echo};
 use super::wait::{pass, until};
 use crate::limits::{HEARTBEAT_INTERVAL, MESSAGE_MAX_BYTES, STREAMS_PER_SESSION_MAX};
 use crate::wire::Wire;
-use crate::{ApiCredential, CredentialReport, DialError, agent_api};
+use crate::{ApiCredential, CredentialReport, DialError, agent_api, traffic};
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_carries_bytes_and_its_end_in_both_directions() {
@@ -67,6 +67,7 @@ async fn a_writer_to_a_full_stream_waits_instead_of_buffering() {
     let world = World::new();
     let (_agent, _running) = world.join("c-1").await;
     let mut stream = world.dial("c-1", "echo:1").await.unwrap();
+    let stalls = traffic::stalls();
     // Nobody reads the echo, so at some point nothing more is taken.
     let mut taken = 0;
     let block = [0; 64 * 1024];
@@ -75,6 +76,8 @@ async fn a_writer_to_a_full_stream_waits_instead_of_buffering() {
         assert!(taken < 32 << 20, "a stream must not take bytes without bound");
     }
     assert!(taken > 256 * 1024, "{taken}");
+    assert!(traffic::stalls() > stalls);
+    assert!(traffic::sent_bytes() >= taken as u64);
 }
 
 #[tokio::test(start_paused = true)]

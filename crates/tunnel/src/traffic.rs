@@ -1,0 +1,35 @@
+//! What the streams of this process have carried, for metrics.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static SENT: AtomicU64 = AtomicU64::new(0);
+static RECEIVED: AtomicU64 = AtomicU64::new(0);
+static STALLS: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes that were handed to sessions to be sent.
+pub fn sent_bytes() -> u64 {
+    SENT.load(Ordering::Relaxed)
+}
+
+/// Bytes that came and were read.
+pub fn received_bytes() -> u64 {
+    RECEIVED.load(Ordering::Relaxed)
+}
+
+/// How often a stream had something to send and had to wait: the peer had not read what came before, or the connection
+/// did not take it.
+pub fn stalls() -> u64 {
+    STALLS.load(Ordering::Relaxed)
+}
+
+pub(crate) fn count_sent(bytes: usize) {
+    SENT.fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
+pub(crate) fn count_received(bytes: usize) {
+    RECEIVED.fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
+pub(crate) fn count_stall() {
+    STALLS.fetch_add(1, Ordering::Relaxed);
+}
