@@ -17,7 +17,7 @@ pub struct Target {
 }
 
 /// Every target, in order of their names.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     Target { name: "accept", run: targets::negotiation::accept },
     Target { name: "apply", run: targets::ownership::apply },
     Target { name: "cel", run: targets::expressions::cel },
@@ -33,6 +33,7 @@ pub const TARGETS: [Target; 17] = [
     Target { name: "protobuf_of_json", run: targets::protobuf::encoded },
     Target { name: "schema", run: targets::schemas::schema },
     Target { name: "strategic_merge_patch", run: targets::patches::strategic_merge_patch },
+    Target { name: "tunnel_frames", run: targets::tunnel::frames },
     Target { name: "watch_frame", run: targets::protobuf::watch_frame },
     Target { name: "yaml", run: targets::bodies::yaml },
 ];
