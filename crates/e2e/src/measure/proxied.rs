@@ -2,19 +2,21 @@
 //! same API server, are used by the same client, and take turns in one run.
 
 mod delayed_wire;
+mod floor;
 mod load;
 mod world;
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use serde_json::json;
 
 use self::load::Small;
 use self::world::{DIRECT, DROVER, REMOTEDIALER, Way, World};
-use super::{Row, Target, memory};
-use crate::Client;
+use super::{Row, Samples, Target, memory};
+use crate::wait::{LOOK_INTERVAL, SETTLE_TIMEOUT};
+use crate::{Client, poll_until};
 
 /// Each way has one turn in each round.
 const ROUNDS: usize = 5;
@@ -33,6 +35,13 @@ const ONE_WAY: Duration = Duration::from_millis(150);
 const DELAYED_TURN: Duration = Duration::from_secs(8);
 const DELAYED_ROUNDS: usize = 3;
 
+/// Each byte comes back.
+const EXEC_BYTES: u64 = 64_000_000;
+const EXEC_ROUNDS: usize = 3;
+
+const POD: &str = "box";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const SMALL: &str = "/api/v1/namespaces/default/configmaps/small";
 const LIST: &str = "/api/v1/namespaces/bulk/configmaps";
 const SLOW_LIST: &str = "/api/v1/namespaces/slow/configmaps";
@@ -46,14 +55,27 @@ const DELAYED_RATIO: f64 = 3.0;
 const OF_DIRECT: f64 = 0.6;
 const ADDED_P99_MILLIS: f64 = 1.0;
 
-/// Bulk down and up, small calls, small calls beside bulk, and bulk over a long way.
+/// Bulk down and up, small calls, small calls beside bulk, watches, `exec`, and bulk over a long way.
 ///
 /// # Errors
 /// A part does not start, or a request fails.
 pub fn measure() -> Result<Vec<Row>> {
-    let mut rows = near()?;
+    let mut rows = floor_rows()?;
+    rows.extend(near()?);
     rows.extend(far()?);
     Ok(rows)
+}
+
+fn floor_rows() -> Result<Vec<Row>> {
+    let bulk: Vec<f64> = (0..ROUNDS).map(|_| floor::bulk(TURN)).collect::<Result<_>>()?;
+    let calls = floor::calls(TURN)?;
+    let what = "floor of three hops of TLS";
+    Ok(vec![
+        Row::new(format!("{what}, bulk"), median(bulk.clone()), "MB/s", Target::Context)
+            .note(span(&bulk)),
+        Row::new(format!("{what}, a small call, p50"), calls.median(), "ms", Target::Context)
+            .note(format!("p99 {:.2} ms", calls.percentile(99))),
+    ])
 }
 
 fn near() -> Result<Vec<Row>> {
@@ -65,20 +87,50 @@ fn near() -> Result<Vec<Row>> {
         let down =
             in_turns(&world, ROUNDS, |way| load::download(&way.client, LIST, connections, TURN))?;
         rows.extend(bulk_rows("down", connections, &down, BULK_RATIO));
+        rows.extend(memory_after(&world, &format!("bulk down, {connections} connections"))?);
         let up = in_turns(&world, ROUNDS, |way| {
             load::upload(&way.client, REVIEW, &review, connections, TURN)
         })?;
         rows.extend(bulk_rows("up", connections, &up, BULK_RATIO));
+        rows.extend(memory_after(&world, &format!("bulk up, {connections} connections"))?);
     }
     for connections in SMALL_CONNECTIONS {
         let small =
             in_turns(&world, ROUNDS, |way| load::small(&way.client, SMALL, connections, TURN))?;
-        rows.extend(small_rows(&format!("GET, {connections} connections"), &small));
+        let what = format!("GET, {connections} connections");
+        rows.extend(small_rows(&what, &small));
+        rows.extend(memory_after(&world, &what)?);
     }
     let beside =
         in_turns(&world, ROUNDS, |way| load::small_beside_bulk(&way.client, SMALL, LIST, 4, TURN))?;
     rows.extend(beside_rows(&beside));
+    let watched = in_turns(&world, ROUNDS, |way| {
+        load::watch(&way.client, &world.direct, CONFIG_MAPS, "small", TURN)
+    })?;
+    rows.extend(watch_rows(&watched));
+    rows.extend(memory_after(&world, "a watch")?);
+    rows.extend(exec(&world)?);
+    rows.extend(memory_after(&world, "exec")?);
     rows.extend(slow_readers(&world)?);
+    Ok(rows)
+}
+
+/// Bytes that go into a pod and come back. A way on which they do not has no rate, and says why.
+fn exec(world: &World) -> Result<Vec<Row>> {
+    let input = tempfile::NamedTempFile::new()?;
+    input.as_file().set_len(EXEC_BYTES)?;
+    let mut rows = Vec::new();
+    for way in &world.ways {
+        let Some(kubectl) = &way.kubectl else { continue };
+        let rate = |_| load::exec(kubectl, POD, input.path());
+        let rates: Result<Vec<f64>> = (0..EXEC_ROUNDS).map(rate).collect();
+        let (rate, note) = match rates {
+            Ok(rates) => (median(rates.clone()), span(&rates)),
+            Err(error) => (f64::NAN, format!("it broke off: {error:#}")),
+        };
+        let what = format!("there and back through exec, {}", way.name);
+        rows.push(Row::new(what, rate, "MB/s", Target::Context).note(note));
+    }
     Ok(rows)
 }
 
@@ -89,6 +141,23 @@ fn far() -> Result<Vec<Row>> {
         in_turns(&world, DELAYED_ROUNDS, |way| load::download(&way.client, LIST, 1, DELAYED_TURN))?;
     let millis = 2 * ONE_WAY.as_millis();
     Ok(bulk_rows(&format!("down over {millis} ms"), 1, &down, DELAYED_RATIO))
+}
+
+/// What the processes of the ways through a tunnel hold after a load.
+fn memory_after(world: &World, load: &str) -> Result<Vec<Row>> {
+    let tunnels = world.ways.iter().filter(|way| [REMOTEDIALER, DROVER].contains(&way.name));
+    let row = |way: &Way| {
+        let mut all = 0.0;
+        let mut each = Vec::new();
+        for (name, process) in &way.processes {
+            let memory = memory(*process)?;
+            all += memory;
+            each.push(format!("{name} {memory:.0} MB"));
+        }
+        let what = format!("memory after {load}, {}", way.name);
+        Ok(Row::new(what, all, "MB", Target::Context).note(each.join(", ")))
+    };
+    tunnels.map(row).collect()
 }
 
 /// The most memory that the processes of a way take while many clients hardly read.
@@ -236,6 +305,27 @@ fn beside_rows(turns: &Turns<Small>) -> Vec<Row> {
     rows
 }
 
+fn watch_rows(turns: &Turns<Samples>) -> Vec<Row> {
+    let after = |name: &str, percent| median(of(turns, name, |found| found.percentile(percent)));
+    let what = "from a change to the event of a watch";
+    let mut rows: Vec<Row> = turns
+        .iter()
+        .map(|(name, _)| {
+            let row =
+                Row::new(format!("{what}, p50, {name}"), after(name, 50), "ms", Target::Context);
+            row.note(format!("p99 {:.2} ms", after(name, 99)))
+        })
+        .collect();
+    let added = after(DROVER, 99) - after(DIRECT, 99);
+    rows.push(Row::new(
+        format!("{what}, p99 added to {DIRECT}"),
+        added,
+        "ms",
+        Target::AtMost(ADDED_P99_MILLIS),
+    ));
+    rows
+}
+
 /// Median over the rounds, in milliseconds.
 fn percentile(turns: &Turns<Small>, name: &str, percent: usize) -> f64 {
     median(of(turns, name, |small| small.samples.percentile(percent)))
@@ -243,7 +333,15 @@ fn percentile(turns: &Turns<Small>, name: &str, percent: usize) -> f64 {
 
 fn fill(direct: &Client) -> Result<()> {
     let small = json!({"metadata": {"name": "small"}, "data": {"x": "x".repeat(700)}});
-    direct.post("/api/v1/namespaces/default/configmaps", &small)?.success()?;
+    direct.post(CONFIG_MAPS, &small)?.success()?;
+    let container = json!({"name": "main", "image": "box", "command": ["sh"], "stdin": true});
+    let pod = json!({"metadata": {"name": POD}, "spec": {"containers": [container]}});
+    direct.post(PODS, &pod)?.success()?;
+    poll_until(SETTLE_TIMEOUT, LOOK_INTERVAL, || {
+        let pod = direct.get(&format!("{PODS}/{POD}"))?.success()?;
+        ensure!(pod["status"]["phase"] == "Running", "{}", pod["status"]);
+        Ok(())
+    })?;
     fill_namespace(direct, "bulk", BULK_OBJECTS)?;
     fill_namespace(direct, "slow", SLOW_OBJECTS)
 }

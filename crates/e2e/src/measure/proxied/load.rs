@@ -1,5 +1,9 @@
 //! What is sent along a way, and how it fares. Everything runs for a time and counts what came through.
 
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -8,13 +12,15 @@ use futures::future::{try_join, try_join_all};
 use http::Request;
 use http::header::{ACCEPT_ENCODING, CONTENT_TYPE};
 use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 
 use super::super::Samples;
-use crate::Client;
 use crate::http::{Connection, body, empty, runtime};
 use crate::wait::pace;
+use crate::{Client, Kubectl};
 
 const MEGABYTE: f64 = 1e6;
 /// What a slow reader takes at a time.
@@ -123,6 +129,77 @@ pub(super) fn small_beside_bulk(
         let samples: Samples = samples.into_iter().collect();
         Ok(Small { per_second: samples.len() as f64 / began.elapsed().as_secs_f64(), samples })
     })
+}
+
+/// From the moment a change is sent to the API server, by the straight way, until a client that watches has its event.
+///
+/// # Errors
+/// A request fails, or the watch ends.
+pub(super) fn watch(
+    client: &Client,
+    direct: &Client,
+    collection: &str,
+    name: &str,
+    time: Duration,
+) -> Result<Samples> {
+    runtime().block_on(async {
+        let mut watching = client.connect().await?;
+        let mut changing = direct.connect().await?;
+        let path = format!("{collection}?watch=true&fieldSelector=metadata.name%3D{name}");
+        let response = watching.response(Request::get(path).body(empty())?).await?;
+        ensure!(response.status() == 200, "the watch was answered by {}", response.status());
+        let mut events = response.into_body();
+        // As it is now.
+        next_event(&mut events).await?;
+        let mut samples = Samples::default();
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            let change = json!({"data": {"number": samples.len().to_string()}});
+            let request = Request::patch(format!("{collection}/{name}"))
+                .header(CONTENT_TYPE, "application/merge-patch+json")
+                .body(body(change.to_string()))?;
+            let since = Instant::now();
+            let changed = async {
+                let answer = changing.send(request).await?;
+                ensure!(answer.status == 200, "{}: {}", answer.status, answer.text());
+                Ok(())
+            };
+            let seen = async {
+                next_event(&mut events).await?;
+                Ok(since.elapsed())
+            };
+            let ((), sample) = try_join(changed, seen).await?;
+            samples.push(sample);
+        }
+        Ok(samples)
+    })
+}
+
+async fn next_event(events: &mut Incoming) -> Result<()> {
+    loop {
+        let frame = events.frame().await.context("the watch ended")??;
+        if frame.data_ref().is_some_and(|data| data.ends_with(b"\n")) {
+            return Ok(());
+        }
+    }
+}
+
+/// Megabytes per second of `file` through `kubectl exec … cat`, each byte there and back; its start is in the time.
+///
+/// # Errors
+/// It fails, or not all came back.
+pub(super) fn exec(kubectl: &Kubectl, pod: &str, file: &Path) -> Result<f64> {
+    let length = fs::metadata(file)?.len();
+    let since = Instant::now();
+    let mut command = kubectl.command(["exec", "--stdin", pod, "--", "cat"]);
+    command.stdin(File::open(file)?).stdout(Stdio::piped());
+    let mut running = command.spawn().context("cannot start kubectl")?;
+    let mut output = running.stdout.take().context("kubectl has no output")?;
+    let back = io::copy(&mut output, &mut io::sink());
+    let ended = running.wait()?;
+    let back = back?;
+    ensure!(ended.success() && back == length, "{ended}: {back} of {length} bytes came back");
+    Ok(length as f64 / MEGABYTE / since.elapsed().as_secs_f64())
 }
 
 /// Lists that `readers` clients take [`SLOW_BYTES`] of now and then; `look` is called meanwhile, again and again. Gives

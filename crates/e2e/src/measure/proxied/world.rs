@@ -23,6 +23,8 @@ const SERVICE_ACCOUNT: &str = "cattle";
 pub(super) struct Way {
     pub(super) name: &'static str,
     pub(super) client: Client,
+    /// `kubectl proxy` has none: it refuses upgrades.
+    pub(super) kubectl: Option<Kubectl>,
     /// What they do, and their ids.
     pub(super) processes: Vec<(&'static str, u32)>,
 }
@@ -63,10 +65,16 @@ impl World {
         let proxy = kubectl_proxy(&sim.kubeconfig(), folder.path())?;
         let plain = proxy_address(&proxy)?;
         let mut ways = vec![
-            Way { name: DIRECT, client: direct.clone(), processes: Vec::new() },
+            Way {
+                name: DIRECT,
+                client: direct.clone(),
+                kubectl: Some(sim.kubectl()?),
+                processes: Vec::new(),
+            },
             Way {
                 name: KUBECTL_PROXY,
                 client: Client::plain(&plain)?,
+                kubectl: None,
                 processes: vec![("proxy", proxy.id())],
             },
         ];
@@ -74,7 +82,7 @@ impl World {
 
         let wire = one_way.map(DelayedWire::start).transpose()?;
         let server = Server::start()?;
-        let drover = drover(&server, &sim, wire.as_ref())?;
+        let drover = drover(&server, &sim, folder.path(), wire.as_ref())?;
         wires.extend(wire);
         let wire = one_way.map(DelayedWire::start).transpose()?;
         let peer =
@@ -82,6 +90,7 @@ impl World {
         ways.push(Way {
             name: REMOTEDIALER,
             client: peer.client,
+            kubectl: Some(peer.kubectl),
             processes: vec![("server", peer.server.id()), ("agent", peer.agent.id())],
         });
         programs.extend([peer.agent, peer.server]);
@@ -141,6 +150,7 @@ fn target(cluster: &Kubeconfig, sim: &Sim, drover: &Client) -> Result<Value> {
 
 struct Peer {
     client: Client,
+    kubectl: Kubectl,
     server: Process,
     agent: Process,
 }
@@ -169,11 +179,24 @@ impl Peer {
             fs::write(&file, wire.address().to_string())?;
         }
         let agent = start("agent")?;
-        Ok(Self { client: Client::new(&format!("https://{address}"), &ca_pem)?, server, agent })
+        let url = format!("https://{address}");
+        let client = Client::new(&url, &ca_pem)?;
+        let kubeconfig = folder.join("remotedialer.kubeconfig");
+        let text = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "clusters": [{"name": "it", "cluster": {
+                "server": url, "certificate-authority": folder.join("ca.pem"),
+            }}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+            // It asks nobody who they are; kubectl does if it has no credential at all.
+            "users": [{"name": "it", "user": {"token": "anybody"}}],
+        });
+        fs::write(&kubeconfig, text.to_string())?;
+        Ok(Self { client, kubectl: Kubectl::new(&kubeconfig, folder)?, server, agent })
     }
 }
 
-fn drover(server: &Server, sim: &Sim, wire: Option<&DelayedWire>) -> Result<Way> {
+fn drover(server: &Server, sim: &Sim, folder: &Path, wire: Option<&DelayedWire>) -> Result<Way> {
     let address = server.url().trim_start_matches("https://");
     if let Some(wire) = wire {
         wire.lead_to(address)?;
@@ -184,7 +207,9 @@ fn drover(server: &Server, sim: &Sim, wire: Option<&DelayedWire>) -> Result<Way>
     let file = sim.kubeconfig();
     let file = file.to_str().context("the kubeconfig's path is no text")?;
     cli.succeed(&["cluster", "import", CLUSTER, "--kubeconfig", file])?;
-    let mut kubeconfig = Kubeconfig::read(&cli.kubeconfig_file(CLUSTER)?)?;
+    let file = cli.kubeconfig_file(CLUSTER)?;
+    let kubectl = Kubectl::new(&file, folder)?;
+    let mut kubeconfig = Kubeconfig::read(&file)?;
     let uri: http::Uri = kubeconfig.server.parse()?;
     // Only the agent goes the long way.
     kubeconfig.server = format!("https://{address}{}", uri.path());
@@ -193,6 +218,7 @@ fn drover(server: &Server, sim: &Sim, wire: Option<&DelayedWire>) -> Result<Way>
     Ok(Way {
         name: DROVER,
         client: Client::of(&kubeconfig)?,
+        kubectl: Some(kubectl),
         processes: vec![("server", server), ("agent", agent)],
     })
 }
