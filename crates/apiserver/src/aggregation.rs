@@ -19,6 +19,7 @@ mod remote;
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -86,6 +87,20 @@ impl Api {
     }
 }
 
+/// The [`Table`] in force: replaced by [`follow`], read by requests and discovery.
+#[derive(Default)]
+pub struct Aggregation(ArcSwap<Table>);
+
+impl Aggregation {
+    pub fn table(&self) -> Arc<Table> {
+        self.0.load_full()
+    }
+
+    fn set_table(&self, table: Table) {
+        self.0.store(Arc::new(table));
+    }
+}
+
 impl Table {
     fn get(&self, group: &str, version: &str) -> Option<&Api> {
         self.0.iter().find(|api| (api.group.as_str(), api.version.as_str()) == (group, version))
@@ -109,13 +124,7 @@ impl Table {
 }
 
 /// The condition `Available`. The time of `before` is kept while its status is the same.
-pub(crate) fn condition(
-    before: &Value,
-    status: &str,
-    reason: &str,
-    message: &str,
-    now: &str,
-) -> Value {
+pub fn condition(before: &Value, status: &str, reason: &str, message: &str, now: &str) -> Value {
     let since = before["lastTransitionTime"].as_str().filter(|_| before["status"] == status);
     json!({
         "type": AVAILABLE, "status": status, "reason": reason, "message": message,

@@ -7,6 +7,8 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::request::RequestInfo;
+
 /// An authenticated identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserInfo {
@@ -50,6 +52,24 @@ pub struct Attributes {
     pub namespace: String,
     pub name: String,
     pub path: String,
+}
+
+impl Attributes {
+    /// Of a request that `user` sends, as `verb`: its own, or one that it amounts to.
+    pub fn of_request(user: &UserInfo, info: &RequestInfo, verb: &str) -> Self {
+        Self {
+            user: user.clone(),
+            verb: verb.to_owned(),
+            is_resource: info.is_resource,
+            group: info.group.clone(),
+            version: info.version.clone(),
+            resource: info.resource.clone(),
+            subresource: info.subresource.clone(),
+            namespace: info.namespace.clone(),
+            name: info.name.clone(),
+            path: info.path.clone(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,7 +19,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use api_meta::audit::{self as names, AuditEvent};
+use event::Event;
 use http::{HeaderMap, request};
+use log::{Log, LogSettings};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -27,8 +29,7 @@ use crate::attributes::{USER_ANONYMOUS, UserInfo};
 use crate::metrics::Metrics;
 use crate::request::RequestInfo;
 use crate::serve::PeerAddress;
-use event::Event;
-use log::{Log, LogSettings};
+
 pub use origin::Origin;
 use policy::{Level, Policy, Sensitive, Stage, Verdict};
 use strangers::{Strangers, Summary};
@@ -196,7 +197,7 @@ impl Audit {
         }
         verdict.level = Level::Metadata;
         origin.record(info.verb);
-        let mut event = Event::new(verdict.level, &crate::registry::new_uid(), request.uri, info);
+        let mut event = Event::new(verdict.level, &crate::stored::new_uid(), request.uri, info);
         event.request_received_timestamp = event::time(request.received_at);
         event.user = request.user.map(event::User::from).unwrap_or_default();
         event.source_ips = origin.source_ips();
@@ -232,7 +233,7 @@ impl Audit {
     fn write_summary(&self, summary: Option<Summary>) {
         let Some(summary) = summary else { return };
         let info = RequestInfo::default();
-        let mut event = Event::new(Level::Metadata, &crate::registry::new_uid(), "", &info);
+        let mut event = Event::new(Level::Metadata, &crate::stored::new_uid(), "", &info);
         event.stage = Stage::ResponseComplete.as_str();
         event.request_received_timestamp = event::time(summary.since);
         event.source_ips = summary.addresses.iter().map(IpAddr::to_string).collect();

@@ -8,6 +8,7 @@
 pub mod bearer;
 pub mod bootstrap_tokens;
 pub mod certificates;
+mod core_objects;
 pub mod front_proxy;
 pub mod oidc;
 mod remote;
@@ -23,6 +24,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, request};
 pub use bearer::{BearerAuthenticator, TokenAuthenticator, TokenChain, TokenUser};
 pub use bootstrap_tokens::BootstrapTokens;
 pub use certificates::{CertificateVerifier, X509Authenticator};
+pub use core_objects::CoreObjects;
 pub use front_proxy::FrontProxyAuthenticator;
 pub use oidc::{OidcConfig, OidcTokens};
 pub use static_tokens::StaticTokens;

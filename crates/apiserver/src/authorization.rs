@@ -17,13 +17,37 @@ pub mod refusal;
 pub mod resources;
 pub mod validation;
 
+use api_meta::status::Status;
+
 pub use escalation::EscalationGuard;
 pub use rbac::{RbacAuthorizer, RbacKind, ResolvedRules, RoleRef, RuleResolver};
 pub use refusal::forbidden;
 pub use resources::rbac_resources;
 
+use crate::attributes::{Attributes, Authorizer, Decision, UserInfo};
+use crate::request::RequestInfo;
+
 /// The API group of roles and bindings.
 pub const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Whether the request is allowed as `verb`, its own or one that it comes to.
+///
+/// # Errors
+/// 403, with the reason of the authorizer.
+pub(crate) fn authorize(
+    authorizer: &dyn Authorizer,
+    user: &UserInfo,
+    info: &RequestInfo,
+    verb: &str,
+) -> Result<(), Status> {
+    let attributes = Attributes::of_request(user, info, verb);
+    match authorizer.authorize(&attributes) {
+        Decision::Allow { .. } => Ok(()),
+        Decision::Deny { reason } | Decision::NoOpinion { reason } => {
+            Err(forbidden(&attributes, &reason))
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests;

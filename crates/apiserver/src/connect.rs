@@ -4,6 +4,7 @@
 //! The server authorises the request and finds the object; what happens then is up to the
 //! [`Connector`] that the embedding program brings. Without one such paths do not exist.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use api_meta::status::Status;
@@ -12,16 +13,15 @@ use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBS
 use http::header::{SEC_WEBSOCKET_VERSION, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, request};
 use hyper::upgrade::OnUpgrade;
+use parking_lot::Mutex;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::attributes::Revocation;
 use crate::body::respond::{self, Body};
-use crate::handlers::Context;
 use crate::registry::Registry;
 use crate::request::Query;
 use crate::resource::{Resource, Subresource, SubresourceHandler};
 use crate::serve::Connection;
-use crate::server::{self, Lasting};
 use crate::stored::Stored;
 
 /// Subresources that never end by themselves, by the names that kube-apiserver goes by.
@@ -60,7 +60,19 @@ pub struct Connect {
     connection: Option<Connection>,
 }
 
-/// What a client wants to speak after the response.
+/// Put into the extensions of a response that switches protocols, and held by whatever speaks the
+/// other one: the request ends, for metrics and the audit log, when that is dropped.
+#[derive(Clone, Default)]
+pub struct LongRunning(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
+
+impl LongRunning {
+    /// Holds `request` until the last clone is dropped.
+    pub fn hold(&self, request: impl Any + Send) {
+        *self.0.lock() = Some(Box::new(request));
+    }
+}
+
+/// What a client requests to speak after the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     WebSocket,
@@ -71,7 +83,7 @@ pub enum Protocol {
 pub struct Switched {
     pub upgrade: OnUpgrade,
     /// The exchange goes on until this is dropped.
-    _lasting: Lasting,
+    _long_running: LongRunning,
     connection: Option<Connection>,
     revocation: Revocation,
 }
@@ -93,6 +105,28 @@ impl Switched {
 }
 
 impl Connect {
+    /// Of a request that was authorised.
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        resource: Arc<Resource>,
+        object: Arc<Stored>,
+        subresource: &'static str,
+        query: Query,
+        parts: &request::Parts,
+    ) -> Self {
+        Self {
+            registry,
+            resource,
+            object,
+            subresource,
+            query,
+            headers: parts.headers.clone(),
+            revocation: parts.extensions.get().cloned().unwrap_or_default(),
+            upgrade: parts.extensions.get::<OnUpgrade>().cloned(),
+            connection: parts.extensions.get().cloned(),
+        }
+    }
+
     /// The protocol that the client asks for, where the connection can switch.
     pub fn protocol(&self) -> Option<Protocol> {
         self.upgrade.as_ref()?;
@@ -124,11 +158,11 @@ impl Connect {
                 headers.insert(UPGRADE, HeaderValue::from_static("websocket"))
             }
         };
-        let lasting = Lasting::default();
-        response.extensions_mut().insert(lasting.clone());
+        let long_running = LongRunning::default();
+        response.extensions_mut().insert(long_running.clone());
         let switched = Switched {
             upgrade,
-            _lasting: lasting,
+            _long_running: long_running,
             connection: self.connection.take(),
             revocation: self.revocation.clone(),
         };
@@ -146,46 +180,16 @@ impl Connect {
     }
 }
 
-/// Gives pods the subresources that `connector` serves.
-pub(crate) fn add_to_pods(resources: &mut [Resource], connector: &Arc<dyn Connector>) {
+/// Gives pods the subresources that a [`Connector`] serves.
+pub fn add_to_pods(resources: &mut [Resource]) {
     let pods = resources.iter_mut().find(|r| r.group.is_empty() && r.plural == "pods");
     let Some(pods) = pods else { return };
     pods.subresources.extend(OF_PODS.map(|(name, kind, verbs)| Subresource {
         name,
         verbs: verbs.to_vec(),
-        handler: SubresourceHandler::Connect(connector.clone()),
+        handler: SubresourceHandler::Connect,
         gvk: (kind != "Pod").then_some(("", "v1", kind)),
     }));
-}
-
-/// Hands a request on to the connector of its subresource.
-pub(crate) async fn handle(
-    context: &Context<'_>,
-    connector: &Arc<dyn Connector>,
-    subresource: &'static str,
-) -> Result<Response<Body>, Status> {
-    let Context { registry, resource, info, query, parts, user, authorizer, .. } = context;
-    // Whoever may only read must not run a command because browsers open WebSockets by GET.
-    if info.verb == "get" && subresource != "log" {
-        server::authorize(&***authorizer, user, info, "create")?;
-    }
-    let object = registry.get(resource, &info.namespace, &info.name).await?;
-    let connect = Connect {
-        registry: (*registry).clone(),
-        resource: resource.clone(),
-        object,
-        subresource,
-        query: (*query).clone(),
-        headers: parts.headers.clone(),
-        revocation: parts.extensions.get().cloned().unwrap_or_default(),
-        upgrade: upgrade_of(parts),
-        connection: parts.extensions.get().cloned(),
-    };
-    connector.connect(connect).await
-}
-
-fn upgrade_of(parts: &request::Parts) -> Option<OnUpgrade> {
-    parts.extensions.get::<OnUpgrade>().cloned()
 }
 
 fn wanted_protocol(headers: &HeaderMap) -> Option<Protocol> {

@@ -11,7 +11,6 @@ pub mod garbage;
 pub mod namespace_contents;
 pub mod namespace_deletion;
 pub mod storage_in_use;
-pub(crate) mod wait;
 
 use std::sync::Arc;
 
@@ -21,13 +20,19 @@ pub use advertise::advertise;
 pub use bootstrap::bootstrap;
 
 use crate::admission::policies::type_check;
+use crate::aggregation::Aggregation;
 use crate::registry::Registry;
 
 /// Starts all of them on `tasks`; they end when it is dropped. `root_ca_pem` is what clients inside
 /// the cluster verify the server with; without it namespaces get no `kube-root-ca.crt`.
-pub fn start(registry: &Arc<Registry>, root_ca_pem: &str, tasks: &mut JoinSet<()>) {
+pub fn start(
+    registry: &Arc<Registry>,
+    aggregation: &Arc<Aggregation>,
+    root_ca_pem: &str,
+    tasks: &mut JoinSet<()>,
+) {
     tasks.spawn(namespace_contents::run(registry.clone(), root_ca_pem.to_owned()));
-    tasks.spawn(namespace_deletion::run(registry.clone()));
+    tasks.spawn(namespace_deletion::run(registry.clone(), aggregation.clone()));
     tasks.spawn(garbage::run(registry.clone()));
     tasks.spawn(storage_in_use::run(registry.clone()));
     tasks.spawn(type_check::run(registry.clone()));

@@ -2,12 +2,11 @@
 //!
 //! [`definition`] has the rules of the defining kind, [`names`] which names it is given,
 //! [`resources`] turns an accepted definition into [`Resource`](crate::Resource)s whose rules are
-//! [`instance`]'s, and [`conversion`]'s where a webhook converts between versions. [`controller`]
+//! [`instance`]'s, and those of [`crate::strategy::conversion`] where a webhook converts between versions. [`controller`]
 //! keeps the catalog and the definitions' status true.
 
 pub mod columns;
 pub mod controller;
-pub mod conversion;
 pub mod definition;
 pub mod instance;
 pub mod names;
@@ -20,7 +19,6 @@ pub use definition::{DefinitionStrategy, definition_resource};
 pub use instance::CustomStrategy;
 pub use names::desired_status;
 pub use resources::resources_of;
-pub use versions::PublishedSchema;
 
 /// Keeps a definition until its instances are gone.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";

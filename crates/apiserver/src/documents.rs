@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, req
 use kubernetes_protobuf::openapi::Version;
 use parking_lot::Mutex;
 
+use crate::aggregation::Aggregation;
 use crate::body::negotiate::{self, Offer, Transform, Typed};
 use crate::body::respond::{self, Body};
 use crate::discovery::{self, AGGREGATED_MEDIA_TYPE, Absent, Aggregated, Served};
@@ -33,6 +34,7 @@ const EXPIRES_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_hours(365
 pub struct Documents {
     git_version: String,
     registry: Arc<Registry>,
+    aggregation: Arc<Aggregation>,
     openapi: Arc<OpenApi>,
     aggregated: Mutex<Option<Kept>>,
     openid: OnceLock<OpenIdDocuments>,
@@ -46,10 +48,11 @@ struct Kept {
 }
 
 impl Documents {
-    pub fn new(registry: Arc<Registry>, git_version: &str) -> Self {
+    pub fn new(registry: Arc<Registry>, aggregation: Arc<Aggregation>, git_version: &str) -> Self {
         Self {
             git_version: git_version.to_owned(),
             registry,
+            aggregation,
             openapi: Arc::new(OpenApi::new(git_version)),
             aggregated: Mutex::default(),
             openid: OnceLock::new(),
@@ -83,7 +86,7 @@ impl Documents {
             "/version" => self.plain(parts, query, discovery::version(&self.git_version)),
             "/openapi/v2" => self.openapi_v2(parts).await,
             "/openapi/v3" => {
-                let table = self.registry.aggregation();
+                let table = self.aggregation.table();
                 let index = self.openapi.index(&self.registry.catalog(), &table);
                 Ok(respond::json_bytes(StatusCode::OK, index))
             }
@@ -95,7 +98,7 @@ impl Documents {
     }
 
     fn paths(&self) -> serde_json::Value {
-        let (catalog, table) = (self.registry.catalog(), self.registry.aggregation());
+        let (catalog, table) = (self.registry.catalog(), self.aggregation.table());
         discovery::paths(Served { catalog: &catalog, table: &table })
     }
 
@@ -121,7 +124,7 @@ impl Documents {
         let document = || {
             let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
             let host = host.or(parts.uri.authority().map(|authority| authority.as_str()));
-            let (catalog, table) = (self.registry.catalog(), self.registry.aggregation());
+            let (catalog, table) = (self.registry.catalog(), self.aggregation.table());
             let served = Served { catalog: &catalog, table: &table };
             discovery::legacy(served, path, host.unwrap_or_default())
         };
@@ -162,7 +165,7 @@ impl Documents {
         let mut kept = self.aggregated.lock();
         let current = kept.take().filter(|kept| kept.generation == generation);
         let current = current.unwrap_or_else(|| {
-            let (catalog, table) = (self.registry.catalog(), self.registry.aggregation());
+            let (catalog, table) = (self.registry.catalog(), self.aggregation.table());
             let served = Served { catalog: &catalog, table: &table };
             let [core, groups] = [true, false].map(|core| discovery::aggregated(served, core));
             Kept { generation, core, groups }
@@ -173,7 +176,7 @@ impl Documents {
     }
 
     async fn openapi_v2(&self, parts: &request::Parts) -> Result<Response<Body>, Status> {
-        let (catalog, table) = (self.registry.catalog(), self.registry.aggregation());
+        let (catalog, table) = (self.registry.catalog(), self.aggregation.table());
         let etag = format!("\"{}\"", self.openapi.v2_hash(&catalog, &table));
         let mut response = match encoding(&parts.headers, Version::V2) {
             None => empty(StatusCode::NOT_ACCEPTABLE),

@@ -27,13 +27,13 @@ use http::HeaderValue;
 use k8s_openapi::api::flowcontrol::v1::{
     FlowSchemaSpec, LimitedPriorityLevelConfiguration, PriorityLevelConfigurationSpec,
 };
+use level::{Level, Rejection, Seat};
+use queue_set::Shape;
 use serde_json::Value;
 
 use crate::attributes::UserInfo;
-use crate::metrics::{Counted, FlowCounts, Metrics};
+use crate::metrics::{Counted, FlowCounts, LevelSeats, Metrics};
 use crate::request::RequestInfo;
-use level::{Level, Rejection, Seat};
-use queue_set::Shape;
 
 /// The API group of FlowSchemas and priority levels.
 pub const GROUP: &str = "flowcontrol.apiserver.k8s.io";
@@ -253,7 +253,9 @@ impl InForce {
             if level.level.load().seats != seats {
                 level.level.set_seats(seats);
             }
-            metrics.level_seats(&level.name, limits, seats);
+            let &borrow::Level { nominal, least, most, .. } = limits;
+            let seats = LevelSeats { nominal, least, most, current: seats };
+            metrics.level_seats(&level.name, seats);
         }
     }
 }

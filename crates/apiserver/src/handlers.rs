@@ -1,5 +1,6 @@
 //! One resource request, after it was authorised: which handler takes it.
 
+mod connect;
 mod delete;
 mod options;
 mod present;
@@ -14,15 +15,14 @@ use http::{Response, request};
 
 use crate::attributes::{Authorizer, UserInfo};
 use crate::audit::Sink;
+use crate::body::RequestBody;
 use crate::body::negotiate::{self, Accepted, Offer, Typed};
 use crate::body::respond::{self, Body};
-use crate::connect;
+use crate::connect::Connector;
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo};
 use crate::resource::{Backend, Resource, Subresource};
-use crate::server::Inbound;
 
-pub use present::served_bytes;
 pub use watching::WATCH_END_SPREAD;
 
 /// Everything a handler needs.
@@ -34,6 +34,8 @@ pub struct Context<'a> {
     pub parts: &'a request::Parts,
     pub user: &'a UserInfo,
     pub authorizer: &'a Arc<dyn Authorizer>,
+    /// Serves what is connected to.
+    pub connector: Option<&'a Arc<dyn Connector>>,
     /// Turns true when watches are to end.
     pub ending: &'a tokio::sync::watch::Sender<bool>,
 }
@@ -64,7 +66,7 @@ impl Context<'_> {
 }
 
 /// Answers a resource request.
-pub async fn handle(context: Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
+pub async fn handle(context: Context<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
     let resource = context.resource.clone();
     let info = context.info;
     let is_known = info.subresource.is_empty() || resource.subresource(&info.subresource).is_some();
@@ -144,7 +146,7 @@ fn unknown_subresource(context: &Context<'_>) -> Status {
 async fn call_subresource(
     context: &Context<'_>,
     subresource: &Subresource,
-    body: Inbound,
+    body: RequestBody,
 ) -> Result<Response<Body>, Status> {
     use crate::resource::SubresourceHandler;
     if !subresource.verbs.contains(&context.info.verb) {
@@ -154,9 +156,7 @@ async fn call_subresource(
         (SubresourceHandler::Endpoint(endpoint), _) => {
             write::call_endpoint(context, endpoint, body).await
         }
-        (SubresourceHandler::Connect(connector), _) => {
-            connect::handle(context, connector, subresource.name).await
-        }
+        (SubresourceHandler::Connect, _) => connect::connect(context, subresource.name).await,
         (_, "get") => read::get(context).await,
         (_, "update") => write::update(context, body).await,
         (_, "patch") => write::patch(context, body).await,

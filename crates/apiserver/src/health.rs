@@ -43,7 +43,7 @@ impl Readiness {
 }
 
 /// Tasks that must go on, and the name of the check of that.
-pub(crate) struct TaskCheck {
+pub struct TaskCheck {
     pub name: &'static str,
     pub tasks: WatchedTasks,
 }

@@ -27,7 +27,6 @@ use prometheus::{
     Registry, TextEncoder,
 };
 
-use crate::flow_control::borrow;
 use crate::request::{Query, RequestInfo};
 
 /// The media type of [`Metrics::text`].
@@ -99,6 +98,18 @@ pub struct FlowCounts {
     executing_seats: IntGauge,
     waiting: IntGauge,
     waits: Histogram,
+}
+
+/// The seats of a priority level.
+#[derive(Clone, Copy, Debug)]
+pub struct LevelSeats {
+    /// Seats it owns.
+    pub nominal: u32,
+    /// Seats it always keeps.
+    pub least: u32,
+    /// Seats it may have at most.
+    pub most: u32,
+    pub current: u32,
 }
 
 /// Adds to a gauge while it lives.
@@ -332,12 +343,12 @@ impl Metrics {
     }
 
     /// The seats of a level: its limits, and what it has at present.
-    pub fn level_seats(&self, level: &str, limits: &borrow::Level, seats: u32) {
+    pub fn level_seats(&self, level: &str, seats: LevelSeats) {
         for (gauge, value) in [
-            (&self.flow.nominal, limits.nominal),
-            (&self.flow.least, limits.least),
-            (&self.flow.most, limits.most),
-            (&self.flow.current, seats),
+            (&self.flow.nominal, seats.nominal),
+            (&self.flow.least, seats.least),
+            (&self.flow.most, seats.most),
+            (&self.flow.current, seats.current),
         ] {
             gauge.with_label_values(&[level]).set(i64::from(value));
         }

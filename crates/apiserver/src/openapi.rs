@@ -1,14 +1,10 @@
 //! Schemas as clients read them: OpenAPI v3, one document for each group and version, and v2, one
 //! for all.
 //!
-//! [`builtin`] knows the types of built-in kinds; those of custom resources come from their
-//! definitions. A document's hash is taken from what it is made of, so the index and all "not
+//! The types come from [`crate::schemas`]. A document's hash is taken from what it is made of, so the index and all "not
 //! modified" answers make no document. Documents are made on demand, each in the encoding that is
 //! asked for, and kept compressed, within a limit; parsed trees are not kept.
 
-pub mod builtin;
-mod components;
-mod marks;
 mod paths;
 #[cfg(test)]
 mod tests;
@@ -27,13 +23,11 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
 
-pub use builtin::{Builtin, builtin, builtin_schema, builtins};
-pub use components::merge_schema;
-
 use crate::aggregation::{Table, merge_v2};
 use crate::catalog::Catalog;
 use crate::discovery;
 use crate::resource::Resource;
+use crate::schemas;
 
 /// Compressed documents kept at once.
 const KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -194,7 +188,7 @@ impl OpenApi {
                 }
             }
             catalog.all().for_each(|resource| paths.extend(paths::of_resource(resource)));
-            let components = components::components(catalog.all().map(|resource| &**resource));
+            let components = schemas::components(catalog.all().map(|resource| &**resource));
             let mut document = v2::document(self.info(), paths, components);
             for (_, elsewhere) in table.remotes() {
                 let part = elsewhere.published.v2.as_deref().map(serde_json::from_slice::<Value>);
@@ -252,7 +246,7 @@ impl OpenApi {
         let resources = catalog.resources(group, version).map(|resource| &**resource);
         json!({
             "openapi": "3.0.0", "info": self.info(), "paths": paths,
-            "components": {"schemas": components::components(resources)},
+            "components": {"schemas": schemas::components(resources)},
         })
     }
 

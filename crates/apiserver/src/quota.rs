@@ -12,6 +12,7 @@
 pub(crate) mod amounts;
 mod count;
 pub(crate) mod pod;
+pub mod quality;
 mod request;
 mod scope;
 #[cfg(test)]
@@ -19,67 +20,61 @@ mod tests;
 mod usage;
 
 use api_meta::status::Status;
-use futures::future::BoxFuture;
 use serde_json::Value;
 
+pub use count::status;
+
 use self::request::Request;
-use crate::admission::switches::Switchable;
+use crate::built_in_plugins::Switchable;
 use crate::registry::{ListQuery, Registry, Target, Version, WriteOptions};
 use crate::resource::Resource;
 use crate::strategy::{Operation, Write};
 
-impl Registry {
-    /// Charges a write to every quota of its namespace that it counts for. A dry run is only
-    /// compared. The caches must hold what was committed before the write began.
-    ///
-    /// # Errors
-    /// 403 when a quota is exceeded or not counted yet, with the numbers; nothing is charged then,
-    /// unless another write took the rest of a further quota in between.
-    pub(crate) fn charge_quotas<'a>(
-        &'a self,
-        write: &'a Write<'a>,
-        resource: &'a Resource,
-        object: &'a Value,
-        old: Option<&'a Value>,
-    ) -> BoxFuture<'a, Result<(), Status>> {
-        // Boxed: charging is a write itself.
-        Box::pin(async move {
-            let enforces = self.has(Switchable::ResourceQuota);
-            if !enforces || !usage::is_counted(write.operation, resource, object, old) {
-                return Ok(());
-            }
-            let Some(quotas) = self.find("", "resourcequotas") else { return Ok(()) };
-            let request = Request { name: write.name, resource, object, old };
-            let query = ListQuery { version: Version::Any, ..ListQuery::all(write.namespace) };
-            let mut changed = Vec::new();
-            for quota in self.list(&quotas, &query).await?.items {
-                if request.used_with(&quota.value())?.is_some() {
-                    changed.push(quota);
-                }
-            }
-            if write.dry_run {
-                return Ok(());
-            }
-            for quota in changed {
-                let target =
-                    Target { resource: &quotas, namespace: write.namespace, name: &quota.name };
-                let charge = |current: &Value| {
-                    let mut new = current.clone();
-                    if let Some(used) = request.used_with(current)? {
-                        new["status"]["used"] = used;
-                    }
-                    Ok(new)
-                };
-                let options = WriteOptions::system();
-                let charged =
-                    self.modify(&target, Operation::UpdateStatus, &options, &charge).await;
-                match charged {
-                    // A quota that is gone limits nothing.
-                    Err(status) if status.code == 404 => {}
-                    other => drop(other?),
-                }
-            }
-            Ok(())
-        })
+/// Charges a write to every quota of its namespace that it counts for. A dry run is only compared. The
+/// caches must hold what was committed before the write began.
+///
+/// # Errors
+/// 403 when a quota is exceeded or not counted yet, with the numbers; nothing is charged then, unless
+/// another write took the rest of a further quota in between.
+pub(crate) async fn charge(
+    registry: &Registry,
+    write: &Write<'_>,
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+) -> Result<(), Status> {
+    let enforces = registry.has(Switchable::ResourceQuota);
+    if !enforces || !usage::is_counted(write.operation, resource, object, old) {
+        return Ok(());
     }
+    let Some(quotas) = registry.find("", "resourcequotas") else { return Ok(()) };
+    let request = Request { name: write.name, resource, object, old };
+    let query = ListQuery { version: Version::Any, ..ListQuery::all(write.namespace) };
+    let mut changed = Vec::new();
+    for quota in registry.list(&quotas, &query).await?.items {
+        if request.used_with(&quota.value())?.is_some() {
+            changed.push(quota);
+        }
+    }
+    if write.dry_run {
+        return Ok(());
+    }
+    for quota in changed {
+        let target = Target { resource: &quotas, namespace: write.namespace, name: &quota.name };
+        let charge = |current: &Value| {
+            let mut new = current.clone();
+            if let Some(used) = request.used_with(current)? {
+                new["status"]["used"] = used;
+            }
+            Ok(new)
+        };
+        let options = WriteOptions::system();
+        let charged = registry.modify(&target, Operation::UpdateStatus, &options, &charge).await;
+        match charged {
+            // A quota that is gone limits nothing.
+            Err(status) if status.code == 404 => {}
+            other => drop(other?),
+        }
+    }
+    Ok(())
 }

@@ -6,9 +6,12 @@
 //! [`Registry::progress`] is the
 //! revision up to which every cache is complete.
 
+pub mod admission;
 mod continue_token;
 mod convert;
 mod read;
+mod served;
+mod service_target;
 mod subscription;
 mod write;
 
@@ -17,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use api_meta::status::Status;
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwap;
 use futures::StreamExt;
 use parking_lot::RwLock;
 use storage::{Event, RangeRequest, Revision, Storage, StorageError, WatchItem};
@@ -27,18 +30,16 @@ pub use continue_token::ContinueToken;
 use continue_token::Left;
 pub use read::{List, ListQuery, Version};
 pub(crate) use read::{key_prefix, matches};
+pub(crate) use served::{served_as_stored, served_bytes, served_tree};
 pub use subscription::{Subscription, Update};
 pub use write::{
     DeleteOptions, Deleted, FieldValidation, Propagation, Target, Warnings, WriteOptions, Written,
 };
-pub(crate) use write::{
-    bring_to_version, depth_problem, merge_schema, new_uid, scale as applied_scale,
-};
+pub(crate) use write::{depth_problem, merge_schema, scale as applied_scale};
 
-use crate::admission::switches::{BuiltInPlugins, Switchable};
-use crate::admission::{Plugin, policies, webhooks};
-use crate::aggregation;
+use self::admission::{Admission, Plugin};
 use crate::attributes::Authorizer;
+use crate::built_in_plugins::{BuiltInPlugins, Switchable};
 use crate::cache::{Cache, CacheEvent};
 use crate::catalog::Catalog;
 use crate::metrics::Metrics;
@@ -67,17 +68,12 @@ pub struct Registry {
     progress: watch::Sender<Revision>,
     /// Added rules; set once, before the first write from outside.
     plugins: OnceLock<Vec<Arc<dyn Plugin>>>,
-    /// Absent while none is configured.
-    webhooks: ArcSwapOption<webhooks::Table>,
-    /// Absent while none is in force.
-    policies: ArcSwapOption<policies::Table>,
+    admission: Arc<dyn Admission>,
     /// Answers what expressions of admission ask.
     authorizer: OnceLock<Arc<dyn Authorizer>>,
     /// Absent means the defaults.
     built_in: OnceLock<BuiltInPlugins>,
     calls: Caller,
-    /// What APIServices say of versions of groups.
-    aggregation: ArcSwap<aggregation::Table>,
     /// Receivers are the creates that began since the last [`Registry::creations_settled`].
     creations: parking_lot::Mutex<watch::Sender<()>>,
     /// Held while a batch is applied or a cache is loaded, so that a new cache misses nothing and
@@ -87,7 +83,13 @@ pub struct Registry {
 
 impl Registry {
     /// Begins to follow `storage`. Must be called inside a tokio runtime.
-    pub async fn start(storage: Arc<dyn Storage>) -> Result<Arc<Self>, StorageError> {
+    ///
+    /// # Errors
+    /// The storage cannot be read.
+    pub async fn start(
+        storage: Arc<dyn Storage>,
+        admission: Arc<dyn Admission>,
+    ) -> Result<Arc<Self>, StorageError> {
         let revision = storage.revision().await?;
         let timers = Arc::new(Timers::default());
         let registry = Arc::new(Self {
@@ -99,12 +101,10 @@ impl Registry {
             caches: RwLock::default(),
             progress: watch::Sender::new(revision),
             plugins: OnceLock::new(),
-            webhooks: ArcSwapOption::empty(),
-            policies: ArcSwapOption::empty(),
+            admission,
             authorizer: OnceLock::new(),
             built_in: OnceLock::new(),
             calls: Caller::default(),
-            aggregation: ArcSwap::default(),
             creations: parking_lot::Mutex::new(watch::Sender::new(())),
             dispatching: Mutex::default(),
         });
@@ -124,26 +124,8 @@ impl Registry {
         all.iter().filter(move |plugin| plugin.handles(resource))
     }
 
-    /// The webhooks that writes from now on are shown to.
-    pub(crate) fn set_webhooks(&self, table: Option<webhooks::Table>) {
-        self.webhooks.store(table.map(Arc::new));
-    }
-
-    pub(crate) fn webhooks(&self) -> Option<Arc<webhooks::Table>> {
-        self.webhooks.load_full()
-    }
-
-    /// The policies that writes from now on must meet.
-    pub(crate) fn set_policies(&self, table: Option<policies::Table>) {
-        self.policies.store(table.map(Arc::new));
-    }
-
-    pub(crate) fn policies(&self) -> Option<Arc<policies::Table>> {
-        self.policies.load_full()
-    }
-
     /// Chooses among the admission plugins of Kubernetes. Only the first call counts.
-    pub(crate) fn set_built_in_plugins(&self, plugins: BuiltInPlugins) {
+    pub fn set_built_in_plugins(&self, plugins: BuiltInPlugins) {
         if self.built_in.set(plugins).is_err() {
             tracing::error!("built-in admission plugins were set twice; the first set stays");
         }
@@ -155,7 +137,7 @@ impl Registry {
     }
 
     /// Who answers what expressions of admission ask. Only the first call counts.
-    pub(crate) fn set_authorizer(&self, authorizer: Arc<dyn Authorizer>) {
+    pub fn set_authorizer(&self, authorizer: Arc<dyn Authorizer>) {
         if self.authorizer.set(authorizer).is_err() {
             tracing::error!("the authorizer of admission was set twice; the first stays");
         }
@@ -167,16 +149,6 @@ impl Registry {
 
     pub(crate) fn webhook_calls(&self) -> &Caller {
         &self.calls
-    }
-
-    /// Counts as a change of the catalog: discovery and schemas tell of it.
-    pub(crate) fn set_aggregation(&self, table: aggregation::Table) {
-        self.aggregation.store(Arc::new(table));
-        self.generation.send_modify(|generation| *generation += 1);
-    }
-
-    pub fn aggregation(&self) -> Arc<aggregation::Table> {
-        self.aggregation.load_full()
     }
 
     /// What is counted of this server.
@@ -199,8 +171,9 @@ impl Registry {
         self.catalog.load_full()
     }
 
-    /// What can be done with objects of some kind has changed, and nothing else.
-    pub(crate) fn tell_of_verbs(&self) {
+    /// Discovery has changed, other than by [`Registry::install`]: what can be done with objects of a kind, or
+    /// what other servers serve.
+    pub(crate) fn note_discovery_change(&self) {
         self.generation.send_modify(|generation| *generation += 1);
     }
 

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::attributes::UserInfo;
-use crate::connect::Connector;
+pub use crate::stored::SelectableField;
 use crate::strategy::Strategy;
 
 /// One version of one resource. Immutable once in the catalog; a change is a new value.
@@ -69,20 +69,6 @@ pub struct Column {
     pub priority: i32,
 }
 
-/// A field that field selectors may name.
-#[derive(Clone, Debug)]
-pub struct SelectableField {
-    pub label: String,
-    /// Path from the object's root.
-    pub path: Vec<String>,
-    /// A second path, read when the first leads to nothing; empty when there is none.
-    pub fallback: Vec<String>,
-    /// Its text when no path leads to anything: the zero value, which JSON leaves out.
-    pub unset: &'static str,
-    /// In this version of the kind; else it stands here for another version's selectors.
-    pub offered: bool,
-}
-
 pub struct Subresource {
     pub name: &'static str,
     pub verbs: Vec<&'static str>,
@@ -101,8 +87,8 @@ pub enum SubresourceHandler {
     Part,
     /// Computed by the kind's own code.
     Endpoint(Arc<dyn Endpoint>),
-    /// What is connected to, and goes on after the request.
-    Connect(Arc<dyn Connector>),
+    /// What is connected to, and goes on after the request: by the server's [`crate::connect::Connector`].
+    Connect,
 }
 
 /// A call to a computed resource or subresource.

@@ -55,7 +55,7 @@ pub fn review_resources(sources: &ReviewSources) -> Vec<Resource> {
 }
 
 /// A resource of `v1` that is only ever created, and never stored.
-pub(crate) fn computed(
+pub fn computed(
     group: &str,
     kind: &str,
     namespaced: bool,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use drain::ShortRequests;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -24,10 +25,10 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::attributes::ClientCertificates;
+use crate::body::BoxError;
 use crate::body::ending::Ending;
 use crate::rejections;
-use crate::server::BoxError;
-use drain::ShortRequests;
+
 pub use head_guard::HeadChecker;
 use head_guard::{HeadGuard, Switched};
 use strangers::{Strangers, Ticket};

@@ -14,23 +14,23 @@ use std::time::Duration;
 use api_meta::duration;
 use api_meta::status::Status;
 use bytes::Bytes;
+use exchange::{Exchange, is_long_running};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, request};
-use http_body_util::BodyExt;
-use http_body_util::combinators::UnsyncBoxBody;
 use tokio::sync::watch;
 
-use crate::aggregation::{Elsewhere, Table, proxy};
+use crate::aggregation::{Aggregation, Elsewhere, Table, proxy};
 use crate::attributes::{
     Attributes, Authenticator, Authorizer, Decision, USER_ANONYMOUS, UserInfo,
 };
 use crate::audit::Audit;
 use crate::authentication;
-use crate::body::decode::BODY_SIZE_MAX;
-use crate::body::read::{ReadError, Sender, read};
+use crate::body::read::Sender;
 use crate::body::respond::{self, Body};
-use crate::documents::OpenIdDocuments;
+use crate::body::{BoxError, RequestBody};
+use crate::connect::Connector;
+use crate::documents::{Documents, OpenIdDocuments};
 use crate::flow_control::{self, Admitted, FlowControl};
 use crate::handlers;
 use crate::health::{Health, Readiness, TaskCheck};
@@ -41,12 +41,8 @@ use crate::request::{Query, RequestInfo};
 use crate::resource::Resource;
 use crate::serve::{self, PeerAddress};
 use crate::warnings;
-pub(crate) use exchange::Lasting;
-use exchange::{Exchange, is_long_running};
 
 pub use crate::handlers::WATCH_END_SPREAD;
-
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Longest handling of a request that is no watch, its wait for a seat included.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(60);
@@ -54,29 +50,6 @@ const REQUEST_TIME_MAX: Duration = Duration::from_secs(60);
 const WRITE_TIME_MAX: Duration = Duration::from_secs(34);
 /// When a client that was turned away may come again.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
-
-/// A request's body, not yet read.
-pub struct Inbound {
-    body: UnsyncBoxBody<Bytes, BoxError>,
-    sender: Sender,
-}
-
-impl Inbound {
-    /// All of it, within the limit.
-    pub async fn read(self) -> Result<Bytes, Status> {
-        read(self.body, BODY_SIZE_MAX, self.sender).await.map_err(|error| match error {
-            ReadError::TooLarge { size_max } => {
-                Status::too_large(format!("Request entity too large: limit is {size_max}"))
-            }
-            other => other.to_status(),
-        })
-    }
-}
-
-/// A named function, because a closure would not be general enough over lifetimes.
-fn boxed<E: Into<BoxError>>(error: E) -> BoxError {
-    error.into()
-}
 
 /// What the server is made of.
 pub struct Parts {
@@ -94,8 +67,12 @@ pub struct Operations {
     pub flow_control: Option<Arc<FlowControl>>,
     /// Absent: nothing is recorded.
     pub audit: Option<Arc<Audit>>,
+    /// Serves logs of pods, commands in them and their ports.
+    pub connector: Option<Arc<dyn Connector>>,
+    /// What other servers serve of this API.
+    pub aggregation: Arc<Aggregation>,
     /// What must go on for the server to be alive.
-    pub(crate) tasks: Vec<TaskCheck>,
+    pub tasks: Vec<TaskCheck>,
 }
 
 /// Cheap to clone.
@@ -106,10 +83,12 @@ pub struct ApiServer {
 
 struct Inner {
     parts: Parts,
-    documents: crate::documents::Documents,
+    documents: Documents,
     readiness: AtomicU8,
     flow_control: Arc<FlowControl>,
     audit: Option<Arc<Audit>>,
+    connector: Option<Arc<dyn Connector>>,
+    aggregation: Arc<Aggregation>,
     tasks: Vec<TaskCheck>,
     /// Turns true when long answers are to end.
     ending: watch::Sender<bool>,
@@ -123,12 +102,17 @@ impl ApiServer {
 
     /// As [`ApiServer::new`].
     pub fn with(parts: Parts, operations: Operations) -> Self {
-        let documents =
-            crate::documents::Documents::new(parts.registry.clone(), &parts.git_version);
+        let documents = Documents::new(
+            parts.registry.clone(),
+            operations.aggregation.clone(),
+            &parts.git_version,
+        );
         let initial = || FlowControl::new(parts.registry.metrics().clone());
         let inner = Inner {
             flow_control: operations.flow_control.unwrap_or_else(initial),
             audit: operations.audit,
+            connector: operations.connector,
+            aggregation: operations.aggregation,
             tasks: operations.tasks,
             parts,
             documents,
@@ -196,7 +180,7 @@ impl ApiServer {
         // Only who is allowed to change something gets as far as sending a body.
         let is_outside = parts.extensions.get::<PeerAddress>().is_some();
         let sender = if is_outside { Sender::Authenticated } else { Sender::Inside };
-        let body = Inbound { body: body.map_err(boxed).boxed_unsync(), sender };
+        let body = RequestBody::new(body, sender);
         let registry = self.registry();
         let mut exchange = Exchange::begin(&parts, registry.metrics(), &registry.catalog());
         let answer = self.answer(parts, body, &mut exchange);
@@ -212,7 +196,7 @@ impl ApiServer {
     async fn answer(
         &self,
         mut parts: request::Parts,
-        body: Inbound,
+        body: RequestBody,
         exchange: &mut Exchange,
     ) -> Result<Response<Body>, Status> {
         if is_long_running(&exchange.info) {
@@ -270,7 +254,7 @@ impl ApiServer {
         parts: &request::Parts,
         user: &UserInfo,
         exchange: &mut Exchange,
-        body: Inbound,
+        body: RequestBody,
     ) -> Result<Response<Body>, Status> {
         // A watch gives its seat back once it has begun, others when the answer is there.
         let _admitted = match self.admit(user, exchange).await {
@@ -278,7 +262,7 @@ impl ApiServer {
             Err(refusal) => return Ok(*refusal),
         };
         let info = &exchange.info;
-        let attributes = attributes(user, info, info.verb);
+        let attributes = Attributes::of_request(user, info, info.verb);
         match self.inner.parts.authorizer.authorize(&attributes) {
             Decision::Allow { reason } => exchange.authorized("allow", &reason),
             Decision::Deny { reason } | Decision::NoOpinion { reason } => {
@@ -326,12 +310,12 @@ impl ApiServer {
         parts: &request::Parts,
         user: &UserInfo,
         exchange: &Exchange,
-        body: Inbound,
+        body: RequestBody,
     ) -> Result<Response<Body>, Status> {
         let (info, query) = (&exchange.info, &exchange.query);
         let registry = self.registry();
-        if let Some(elsewhere) = elsewhere(&registry.aggregation(), info) {
-            return Ok(proxy::forward(registry, &elsewhere, parts, user, body.body).await);
+        if let Some(elsewhere) = elsewhere(&self.inner.aggregation.table(), info) {
+            return Ok(proxy::forward(registry, &elsewhere, parts, user, body.into_inner()).await);
         }
         if !info.is_resource {
             return self.route_path(parts, info, query).await;
@@ -351,6 +335,7 @@ impl ApiServer {
             parts,
             user,
             authorizer: &self.inner.parts.authorizer,
+            connector: self.inner.connector.as_ref(),
             ending: &self.inner.ending,
         };
         let answer = in_time(info, handlers::handle(context, body)).await;
@@ -442,37 +427,6 @@ fn elsewhere(table: &Table, info: &RequestInfo) -> Option<Elsewhere> {
 /// A group with a built-in resource answers for unknown versions and resources with a Status, others in plain text.
 fn is_built_in(catalog: &crate::Catalog, info: &RequestInfo) -> bool {
     catalog.all().any(|resource| resource.group == info.group && !resource.custom)
-}
-
-/// Whether the request is allowed as `verb`, its own or one that it comes to.
-pub(crate) fn authorize(
-    authorizer: &dyn Authorizer,
-    user: &UserInfo,
-    info: &RequestInfo,
-    verb: &str,
-) -> Result<(), Status> {
-    let attributes = attributes(user, info, verb);
-    match authorizer.authorize(&attributes) {
-        Decision::Allow { .. } => Ok(()),
-        Decision::Deny { reason } | Decision::NoOpinion { reason } => {
-            Err(crate::authorization::forbidden(&attributes, &reason))
-        }
-    }
-}
-
-pub(crate) fn attributes(user: &UserInfo, info: &RequestInfo, verb: &str) -> Attributes {
-    Attributes {
-        user: user.clone(),
-        verb: verb.to_owned(),
-        is_resource: info.is_resource,
-        group: info.group.clone(),
-        version: info.version.clone(),
-        resource: info.resource.clone(),
-        subresource: info.subresource.clone(),
-        namespace: info.namespace.clone(),
-        name: info.name.clone(),
-        path: info.path.clone(),
-    }
 }
 
 /// `?timeout=` may lower the limit.

@@ -18,8 +18,13 @@ pub use authenticator::ServiceAccountTokens;
 pub use keys::{SigningKey, VerifyKeys};
 pub use request::TokenRequests;
 
+use crate::authentication::CoreObjects;
+
 /// Name prefix of the users that service accounts are.
 pub const USER_PREFIX: &str = "system:serviceaccount:";
+
+/// Name of the account that every namespace has.
+pub const DEFAULT_ACCOUNT: &str = "default";
 
 /// The user that a service account is.
 pub fn user_name(namespace: &str, name: &str) -> String {
@@ -36,17 +41,6 @@ pub fn parse_user_name(user: &str) -> Option<(&str, &str)> {
 /// The groups that all service accounts of a namespace are in.
 pub fn groups(namespace: &str) -> [String; 2] {
     ["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]
-}
-
-/// Reads objects of the core group.
-pub trait CoreObjects: Send + Sync + 'static {
-    /// The object as it is now; `None` when there is none. `namespace` is empty for nodes.
-    fn get<'a>(
-        &'a self,
-        plural: &'a str,
-        namespace: &'a str,
-        name: &'a str,
-    ) -> BoxFuture<'a, Option<Value>>;
 }
 
 impl CoreObjects for std::sync::Arc<crate::Registry> {

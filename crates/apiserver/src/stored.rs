@@ -10,7 +10,19 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use storage::{KeyValue, Revision};
 
-use crate::resource::SelectableField;
+/// A field that field selectors may name.
+#[derive(Clone, Debug)]
+pub struct SelectableField {
+    pub label: String,
+    /// Path from the object's root.
+    pub path: Vec<String>,
+    /// A second path, read when the first leads to nothing; empty when there is none.
+    pub fallback: Vec<String>,
+    /// Its text when no path leads to anything: the zero value, which JSON leaves out.
+    pub unset: &'static str,
+    /// In this version of the kind; else it stands here for another version's selectors.
+    pub offered: bool,
+}
 
 /// An object at one revision. Immutable and shared.
 #[derive(Debug)]
@@ -202,4 +214,11 @@ pub fn to_storage(object: &mut Value) -> Bytes {
 
 pub fn to_bytes(object: &Value) -> Bytes {
     Bytes::from(serde_json::to_vec(object).expect("a JSON tree serialises"))
+}
+/// A random (version 4) UUID.
+pub fn new_uid() -> String {
+    let bits: u128 = rand::random();
+    let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
+    let hex = format!("{bits:032x}");
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }

@@ -1,13 +1,16 @@
 //! What a kind adds to the generic handlers: defaults, preparation, validation, admission, table cells.
 
+pub mod conversion;
+mod published_schema;
+
 use api_meta::patch::MergeKeys;
 use api_meta::status::{Cause, Status};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+pub use self::conversion::Conversion;
+pub use self::published_schema::PublishedSchema;
 use crate::attributes::{GROUP_MASTERS, UserInfo};
-use crate::custom::PublishedSchema;
-use crate::custom::conversion::Conversion;
 
 /// Which write a strategy is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +39,7 @@ pub(crate) const SERVER: &str = "system:apiserver";
 
 impl Write<'_> {
     /// Whether the server itself writes.
-    pub(crate) fn is_by_server(&self) -> bool {
+    pub fn is_by_server(&self) -> bool {
         self.user.name == SERVER && self.user.groups.iter().any(|group| group == GROUP_MASTERS)
     }
 }

@@ -4,7 +4,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 /// Some tasks. They are aborted when this is dropped.
 #[derive(Default)]
-pub(crate) struct Tasks {
+pub struct Tasks {
     set: JoinSet<()>,
     handles: Vec<AbortHandle>,
 }
@@ -23,7 +23,7 @@ impl Tasks {
 
 /// Tasks seen from elsewhere.
 #[derive(Clone)]
-pub(crate) struct WatchedTasks(Vec<AbortHandle>);
+pub struct WatchedTasks(Vec<AbortHandle>);
 
 impl WatchedTasks {
     /// Whether all of them go on. One that panicked does not.

@@ -1,13 +1,12 @@
 //! Calls to webhooks: where a `clientConfig` points, and one POST of JSON over TLS.
 //!
 //! Admission ([`crate::admission::webhooks`]) and conversion of custom resources
-//! ([`crate::custom::conversion`]) say what is sent and what the answer means. The texts of errors
+//! ([`crate::strategy::conversion`]) say what is sent and what the answer means. The texts of errors
 //! are those of Kubernetes where clients see them often.
 
 mod call;
 mod client_config;
 mod connect;
-mod resolve;
 
 pub(crate) use call::reason;
 pub use call::{CallError, Caller, RESPONSE_SIZE_MAX};

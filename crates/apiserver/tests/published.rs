@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use apiserver::openapi::{Builtin, builtins};
+use apiserver::schemas::{Builtin, builtins};
 use serde_json::{Map, Value};
 use testbed::RealCluster;
 
 /// The table as it stands in the source.
-const TABLE: &str = include_str!("../src/openapi/marks.txt");
+const TABLE: &str = include_str!("../src/schemas/marks.txt");
 
 type Models = Map<String, Value>;
 
@@ -119,7 +119,7 @@ fn built_in_types_merge_as_kube_apiserver_publishes_them() {
     if wanted != TABLE {
         let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("marks.txt");
         std::fs::write(&path, wanted).unwrap();
-        panic!("src/openapi/marks.txt is not what the server publishes: see {}", path.display());
+        panic!("src/schemas/marks.txt is not what the server publishes: see {}", path.display());
     }
     for kind in builtins() {
         let real = kind.merge_schema_from(models.clone()).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use api_meta::status::{Cause, Status};
 use apiserver::Resource;
-use apiserver::admission::{Held, Plugin, Taken};
+use apiserver::registry::admission::{Held, Plugin, Taken};
 use apiserver::strategy::{Operation, Write};
 use feature_kit::{CredentialStore, Feature, KindRules, Operation as Reviewed, Review};
 use futures::future::BoxFuture;

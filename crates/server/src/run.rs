@@ -6,7 +6,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use api_management::Token;
-use apiserver::assembly::{Assembly, Profile, Running};
 use apiserver::metrics::shown::{self, Shown};
 use apiserver::{ApiServer, Registry, rejections};
 use cluster_access::ClusterAccess;
@@ -20,6 +19,7 @@ use feature_kit::{Clients, ControllerIdentity, Feature, ManagementContext};
 use feature_settings::SettingsConfig;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
+use kubernetes_api::assembly::{Assembly, Profile, Running};
 use pki::ClientCertificatePolicy;
 use storage::Storage;
 use tokio::net::TcpListener;

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use apiserver::admission::switches::{BuiltInPlugins, Switchable};
-use apiserver::assembly::Controllers;
+use apiserver::built_in_plugins::{BuiltInPlugins, Switchable};
 use apiserver::audit::AuditFlags;
-use apiserver::builtin::ServiceRange;
+use apiserver::service_range::ServiceRange;
 use clap::Args;
+use kubernetes_api::assembly::Controllers;
 
 use crate::authentication::AuthenticationArgs;
 

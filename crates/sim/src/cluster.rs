@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use apiserver::ApiServer;
-use apiserver::admission::switches::BuiltInPlugins;
+use apiserver::built_in_plugins::BuiltInPlugins;
 use apiserver::aggregation::FrontProxy;
-use apiserver::assembly::{Assembly, Controllers, Profile, Running};
 use apiserver::audit::AuditFlags;
-use apiserver::builtin::ServiceRange;
 use apiserver::controllers;
 use apiserver::service_accounts::SigningKey;
+use apiserver::service_range::ServiceRange;
+use kubernetes_api::assembly::{Assembly, Controllers, Profile, Running};
 use pki::{ClientCertificatePolicy, ServingCertificate};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 use tokio::net::TcpListener;

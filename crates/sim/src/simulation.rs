@@ -24,12 +24,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use api_meta::status::Status;
-use apiserver::assembly::Controllers;
 use apiserver::attributes::GROUP_MASTERS;
 use apiserver::registry::{Subscription, Update, WriteOptions};
 use apiserver::stored::Stored;
 use apiserver::{ApiServer, Registry, Resource, UserInfo};
 use futures::FutureExt;
+use kubernetes_api::assembly::Controllers;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinSet;

@@ -6,21 +6,20 @@ use std::time::SystemTime;
 
 use apiserver::UserInfo;
 use apiserver::attributes::GROUP_MASTERS;
-use apiserver::builtin::ServiceRange;
+use apiserver::service_range::ServiceRange;
 use kube::Client;
 use kube::api::PostParams;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use pki::{CertificateFiles, ServingCertificate};
 use serde_json::{Value, json};
+use wait::{until, until_some};
 
 use crate::SimArgs;
 use crate::agent::AgentCommand;
 use crate::authentication::{Authentication, AuthenticationArgs};
 use crate::cluster::{Cluster, ClusterConfig};
 use crate::simulation::deployment::{Generation, Rollout, desired_replicas};
-
-use wait::{until, until_some};
 
 mod certificates;
 mod wait;

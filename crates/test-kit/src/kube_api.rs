@@ -2,19 +2,21 @@
 
 use std::sync::Arc;
 
+use apiserver::admission::AdmissionChain;
 use apiserver::attributes::{GROUP_MASTERS, InvalidCredential};
 use apiserver::authentication::{TokenAuthenticator, TokenUser};
 use apiserver::authorization::follow::{self, RbacFollower};
 use apiserver::authorization::{
     EscalationGuard, RbacAuthorizer, RuleResolver, bootstrap, rbac_resources,
 };
-use apiserver::builtin::ServiceRange;
 use apiserver::custom::DefinitionController;
 use apiserver::reviews::{ReviewSources, review_resources};
-use apiserver::{ApiServer, Authenticator, Authorizer, Registry, UserInfo, builtin, controllers};
+use apiserver::service_range::ServiceRange;
+use apiserver::{ApiServer, Authenticator, Authorizer, Registry, UserInfo, controllers};
 use feature_kit::Clients;
 use futures::future::BoxFuture;
 use kube::Client;
+use kubernetes_api::kinds;
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 use tokio::task::JoinSet;
 
@@ -65,7 +67,7 @@ impl KubeApi {
     pub async fn start(profile: Profile) -> Arc<Self> {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
-        let registry = Registry::start(storage).await.unwrap();
+        let registry = Registry::start(storage, Arc::new(AdmissionChain::default())).await.unwrap();
         let rbac = Arc::new(RbacAuthorizer::default());
         let authorizer: Arc<dyn Authorizer> = rbac.clone();
         let rules: Arc<dyn RuleResolver> = rbac.clone();
@@ -77,10 +79,10 @@ impl KubeApi {
             audiences: Vec::new(),
         };
         let mut kinds = match profile {
-            Profile::Management => builtin::management_profile(),
-            Profile::Cluster => builtin::full_profile(&std::sync::Arc::default()),
+            Profile::Management => kinds::management_profile(),
+            Profile::Cluster => kinds::full_profile(&std::sync::Arc::default()),
         };
-        builtin::add_endpoints(&registry, &mut kinds);
+        kinds::add_endpoints(&registry, &mut kinds);
         registry.install(kinds).await.unwrap();
         registry.install(rbac_resources(&guard)).await.unwrap();
         registry.install(review_resources(&reviews)).await.unwrap();
@@ -89,7 +91,7 @@ impl KubeApi {
         let definitions = DefinitionController::start(&registry).await.unwrap();
         let _ = controllers::bootstrap(&registry, ServiceRange::default()).await;
         let mut tasks = JoinSet::new();
-        controllers::start(&registry, "", &mut tasks);
+        controllers::start(&registry, &Arc::default(), "", &mut tasks);
         let server = ApiServer::new(apiserver::server::Parts {
             registry: registry.clone(),
             authenticator: Arc::new(Nobody),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use api_management::{Cluster, ClusterRegistrationToken};
-use apiserver::admission::Plugin;
+use apiserver::registry::admission::Plugin;
 use controller::ManagementScope;
 use feature_access::RoleGraph;
 use feature_clusters::{AgentRegistrar, Connections, DownstreamClients};

@@ -40,11 +40,11 @@ pub const SUITES: [Suite; 5] = [
     Suite {
         name: "real parts",
         tests: Tests::Cargo(&[
-            "apiserver::aggregation",
+            "kubernetes-api::aggregation",
             "apiserver::policy",
             "apiserver::published",
-            "apiserver::upstream",
-            "apiserver::webhooks",
+            "kubernetes-api::upstream",
+            "kubernetes-api::webhooks",
             "kubernetes-protobuf",
             "storage::etcd",
             "structured-merge::real",

@@ -32,27 +32,39 @@ const FORBIDDEN: [(Who, &[&str], &str); 11] = [
     (Who::Floor("engine"), &["api-management", "feature-"], "engines know no kind"),
     (
         Who::Floor("seam"),
-        &["apiserver", "axum", "hyper", "storage", "tunnel"],
+        &["apiserver", "kubernetes-api", "axum", "hyper", "storage", "tunnel"],
         "the seam says what a feature is, not how it is served",
     ),
     (
         Who::Floor("feature"),
-        &["apiserver", "axum", "hyper", "storage", "tower"],
+        &["apiserver", "kubernetes-api", "axum", "hyper", "storage", "tower"],
         "features meet the world through API objects and the seam",
     ),
     (Who::Crate("apiserver"), &["controller"], "the API server runs no controllers"),
-    (Who::Crate("controller"), &["apiserver", "axum", "storage"], "controllers only use the API"),
-    (Who::Crate("rest-view"), &["apiserver", "storage"], "the REST view only uses the API"),
-    (Who::Crate("cluster-access"), &["apiserver", "storage"], "it only knows connections"),
+    (
+        Who::Crate("controller"),
+        &["apiserver", "kubernetes-api", "axum", "storage"],
+        "controllers only use the API",
+    ),
+    (
+        Who::Crate("rest-view"),
+        &["apiserver", "kubernetes-api", "storage"],
+        "the REST view only uses the API",
+    ),
+    (
+        Who::Crate("cluster-access"),
+        &["apiserver", "kubernetes-api", "storage"],
+        "it only knows connections",
+    ),
     (Who::Crate("tunnel"), &["kube", "k8s-openapi"], "the tunnel carries bytes"),
     (
         Who::Crate("agent"),
-        &["apiserver", "feature-", "server", "storage"],
+        &["apiserver", "kubernetes-api", "feature-", "server", "storage"],
         "the agent links nothing of the server",
     ),
     (
         Who::Crate("cli"),
-        &["apiserver", "feature-", "server", "storage"],
+        &["apiserver", "kubernetes-api", "feature-", "server", "storage"],
         "the command line is a client without privileges",
     ),
 ];

@@ -5,24 +5,24 @@
 //! before any webhook is asked; [`check`] what the validating ones do, on the object as it will be
 //! stored.
 
-pub(crate) mod accounts;
+pub mod accounts;
 mod certificates;
 mod classes;
 mod nodes;
 mod owners;
 mod pod_security;
-pub(crate) mod priority;
+pub mod priority;
 mod runtime_class;
-pub(crate) mod tolerations;
+pub mod tolerations;
 pub(crate) mod volumes;
 
-pub(crate) use nodes::topology_labels;
+pub use nodes::topology_labels;
 
 use api_meta::status::Status;
 use serde_json::Value;
 
-use super::request::{Operation, Request};
-use super::switches::Switchable;
+use crate::built_in_plugins::Switchable;
+use crate::registry::admission::{Operation, Request};
 use crate::registry::{ListQuery, Registry, Version};
 
 /// Group and plural of what is written; absent for subresources.

@@ -15,8 +15,8 @@ use cel::types::Library;
 use cel::{CompileError, Declared, DeclaredKind, Given, Input, Program, Type};
 use serde_json::Value;
 
-use super::request::Request;
 use crate::attributes::{Attributes, Authorizer, Decision, UserInfo};
+use crate::registry::admission::Request;
 
 /// Nodes one below the other of an expression and the variables that it stands on, together: what
 /// the stack of a worker is sure to hold. Upstream bounds each expression alone.

@@ -7,8 +7,8 @@ use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use serde_json::Value;
 
-use super::request::{Operation, Request};
 use super::rules::Objects;
+use crate::registry::admission::{Operation, Request};
 use crate::registry::{Registry, depth_problem};
 use crate::resource::Resource;
 

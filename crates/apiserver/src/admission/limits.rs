@@ -6,11 +6,11 @@ use api_meta::quantity::Quantity;
 use api_meta::status::Status;
 use serde_json::{Map, Value};
 
-use super::request::{Operation, Request};
-use crate::admission::switches::Switchable;
-use crate::builtin::fields::{each, ensure, items, map, str_of};
+use crate::built_in_plugins::Switchable;
+use crate::fields::{each, ensure, items, map, str_of};
 use crate::quota::amounts::{self, Amounts};
 use crate::quota::pod::all_containers;
+use crate::registry::admission::{Operation, Request};
 use crate::registry::{ListQuery, Registry};
 
 /// Tells what of a pod was preset.

@@ -10,7 +10,7 @@ use cel::compose::Composed;
 use serde_json::Value;
 
 use super::expressions::{Composition, Expression, evaluate_all};
-use crate::builtin::fields::{items, str_of};
+use crate::fields::{items, str_of};
 
 /// Conditions of one webhook or policy.
 const CONDITIONS_MAX: usize = 64;

@@ -1,14 +1,16 @@
 //! Rules that say which writes a webhook or policy is about: operations, groups, versions,
 //! resources, scope, and the selectors beside them.
 
+pub mod validate;
+
 use api_meta::labels::LabelSelector;
 use api_meta::status::Status;
 use serde_json::Value;
 
-use super::request::Request;
-use crate::builtin::fields::{items, str_of};
 use crate::catalog::Catalog;
+use crate::fields::{items, str_of};
 use crate::registry::Registry;
+use crate::registry::admission::Request;
 use crate::resource::{Backend, Resource};
 
 /// The objects of a write.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::remote::authority;
 use super::{Api, Remote};
-use crate::builtin::fields::{items, str_of};
+use crate::fields::{items, str_of};
 use crate::registry::{ListQuery, Registry};
 
 /// Questions until it counts as not answering.

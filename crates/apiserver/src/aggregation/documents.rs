@@ -8,8 +8,8 @@ use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::{Api, Published, Remote};
-use crate::builtin::fields::{items, str_of};
 use crate::discovery::AGGREGATED_MEDIA_TYPE;
+use crate::fields::{items, str_of};
 use crate::registry::Registry;
 
 const REFERENCE: &str = "#/definitions/";

@@ -17,11 +17,11 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::check::{self, SERVICE_LABEL, Verdict};
 use super::{
-    AVAILABLE, Api, Elsewhere, FrontProxy, GROUP, PLURAL, Priority, Published, Remote, Table,
-    condition, documents,
+    AVAILABLE, Aggregation, Api, Elsewhere, FrontProxy, GROUP, PLURAL, Priority, Published, Remote,
+    Table, condition, documents,
 };
-use crate::builtin::fields::{items, str_of};
-use crate::controllers::wait::pause_after;
+use crate::backoff::pause_after;
+use crate::fields::{items, str_of};
 use crate::registry::{Registry, Subscription, Target, Update, WriteOptions};
 use crate::stored::Stored;
 use crate::strategy::Operation;
@@ -39,7 +39,7 @@ pub struct ApiServiceFollower {
 
 impl ApiServiceFollower {
     /// What it does in tasks of its own.
-    pub(crate) fn tasks(&self) -> WatchedTasks {
+    pub fn tasks(&self) -> WatchedTasks {
         self.tasks.watched()
     }
 }
@@ -51,6 +51,7 @@ impl ApiServiceFollower {
 /// APIServices are not served, or the storage cannot be read.
 pub async fn start(
     registry: &Arc<Registry>,
+    aggregation: &Arc<Aggregation>,
     front_proxy: Option<FrontProxy>,
 ) -> Result<ApiServiceFollower, Status> {
     registry.fresh().await?;
@@ -60,6 +61,7 @@ pub async fn start(
     let (news, told) = mpsc::unbounded_channel();
     let mut follower = Follower {
         registry: Arc::downgrade(registry),
+        aggregation: aggregation.clone(),
         front_proxy,
         known: BTreeMap::new(),
         keepers: JoinSet::new(),
@@ -125,6 +127,7 @@ struct Known {
 
 struct Follower {
     registry: Weak<Registry>,
+    aggregation: Arc<Aggregation>,
     front_proxy: Option<FrontProxy>,
     known: BTreeMap<String, Known>,
     keepers: JoinSet<()>,
@@ -235,7 +238,8 @@ impl Follower {
     fn publish(&self) {
         if let Some(registry) = self.registry.upgrade() {
             let apis = self.known.values().map(|known| known.api.clone()).collect();
-            registry.set_aggregation(Table(apis));
+            self.aggregation.set_table(Table(apis));
+            registry.note_discovery_change();
         }
     }
 }

@@ -12,8 +12,8 @@ use api_meta::status::Status;
 use serde_json::{Value, json};
 
 use super::{GROUP, PLURAL, priorities};
+use crate::backoff::pause_after;
 use crate::catalog::Catalog;
-use crate::controllers::wait::pause_after;
 use crate::registry::{DeleteOptions, Registry, Target, Update, WriteOptions};
 use crate::resource::Resource;
 use crate::strategy::Operation;

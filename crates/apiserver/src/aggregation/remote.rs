@@ -20,9 +20,9 @@ use tokio::sync::Notify;
 use super::FrontProxy;
 use super::proxy::tell_user;
 use crate::attributes::{GROUP_MASTERS, UserInfo};
-use crate::builtin::fields::str_of;
+use crate::body::BoxError;
+use crate::fields::str_of;
 use crate::registry::Registry;
-use crate::server::BoxError;
 use crate::webhook::{Connector, Trust, reason};
 
 /// Who this server is when it asks on its own account.

@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::bearer::{TokenAuthenticator, TokenUser};
 use crate::attributes::{InvalidCredential, UserInfo};
-use crate::service_accounts::CoreObjects;
+use crate::authentication::CoreObjects;
 
 const NAMESPACE: &str = "kube-system";
 const NAME_PREFIX: &str = "bootstrap-token-";

@@ -24,7 +24,7 @@ pub struct RbacFollower {
 
 impl RbacFollower {
     /// What it does in tasks of its own.
-    pub(crate) fn tasks(&self) -> WatchedTasks {
+    pub fn tasks(&self) -> WatchedTasks {
         self.tasks.watched()
     }
 }

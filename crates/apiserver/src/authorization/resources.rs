@@ -13,9 +13,9 @@ use super::RBAC_GROUP;
 use super::escalation::EscalationGuard;
 use super::rbac::RbacKind;
 use super::validation::{validate_binding, validate_role};
-use crate::builtin::{self, normalize};
-use crate::openapi::builtin_schema;
+use crate::kind::{merge_keys, normal::normalize};
 use crate::resource::{Backend, Column, NameRule, Resource, Rules};
+use crate::schemas::builtin_schema;
 use crate::strategy::{Operation, Strategy, Write};
 
 /// The resource values of roles, clusterroles, rolebindings and clusterrolebindings.
@@ -139,7 +139,7 @@ impl Strategy for RbacStrategy {
     }
 
     fn merge_keys(&self) -> Option<&dyn MergeKeys> {
-        Some(builtin::merge_keys(RBAC_GROUP, self.kind.kind()))
+        Some(merge_keys(RBAC_GROUP, self.kind.kind()))
     }
 
     fn validate(&self, _write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {

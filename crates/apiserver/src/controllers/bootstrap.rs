@@ -7,8 +7,8 @@ use api_meta::status::Status;
 use api_meta::time;
 use serde_json::{Value, json};
 
-use crate::builtin::ServiceRange;
 use crate::registry::{Registry, Target, WriteOptions};
+use crate::service_range::ServiceRange;
 use crate::strategy::Operation;
 
 /// Namespaces made at the start. All but the last cannot be deleted.

@@ -21,7 +21,7 @@ use futures::FutureExt;
 
 use self::collect::Outcome;
 use self::graph::{Graph, Key, Work};
-use super::wait::pause_after;
+use crate::backoff::pause_after;
 use crate::registry::{Registry, Subscription, Update};
 use crate::resource::{Backend, Resource};
 

@@ -10,11 +10,11 @@ use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use serde_json::{Value, json};
 
-use super::wait::pause_after;
+use crate::backoff::pause_after;
 use crate::registry::{Registry, Subscription, Target, Update, WriteOptions};
+use crate::service_accounts::DEFAULT_ACCOUNT;
 use crate::strategy::Operation;
 
-pub const ACCOUNT: &str = "default";
 pub const CERTIFICATE: &str = "kube-root-ca.crt";
 const CERTIFICATE_KEY: &str = "ca.crt";
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when \
@@ -70,7 +70,7 @@ impl Followed {
     async fn next(&mut self, pending: &mut BTreeSet<String>) -> bool {
         let (update, wanted) = tokio::select! {
             update = self.namespaces.next() => (update, None),
-            update = self.accounts.next() => (update, Some(ACCOUNT)),
+            update = self.accounts.next() => (update, Some(DEFAULT_ACCOUNT)),
             update = self.maps.next() => (update, Some(CERTIFICATE)),
         };
         let Some(update) = update else { return false };
@@ -105,9 +105,9 @@ async fn reconcile(registry: &Registry, namespace: &str, ca_pem: &str) -> Result
         Err(status) => return Err(status),
     }
     if let Some(accounts) = registry.find("", "serviceaccounts")
-        && missing(registry.get(&accounts, namespace, ACCOUNT).await)?
+        && missing(registry.get(&accounts, namespace, DEFAULT_ACCOUNT).await)?
     {
-        let account = json!({"metadata": {"name": ACCOUNT}});
+        let account = json!({"metadata": {"name": DEFAULT_ACCOUNT}});
         created(registry.create(&accounts, namespace, account, &options()).await)?;
     }
     if ca_pem.is_empty() {

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::wait::pause_after;
-use crate::builtin::namespace::FINALIZER;
+use crate::aggregation::Aggregation;
+use crate::backoff::pause_after;
 use crate::registry::{
     DeleteOptions, ListQuery, Propagation, Registry, Target, Update, WriteOptions,
 };
@@ -34,13 +34,23 @@ const PARALLEL_MAX: usize = 16;
 const SETTLE_PAUSE: Duration = Duration::from_millis(20);
 /// Doublings of that pause.
 const IDLE_MAX: u32 = 6;
+/// In `spec.finalizers` of a namespace until its contents are deleted.
+pub const FINALIZER: &str = "kubernetes";
 /// Pause between looks at what other servers hold.
 const LOOK_ELSEWHERE_EVERY: Duration = Duration::from_millis(500);
 
+/// What is in namespaces: here, and on other servers.
+#[derive(Clone)]
+struct Server {
+    registry: Arc<Registry>,
+    aggregation: Arc<Aggregation>,
+}
+
 /// Runs until namespaces are served no more.
-pub async fn run(registry: Arc<Registry>) {
+pub async fn run(registry: Arc<Registry>, aggregation: Arc<Aggregation>) {
     let Some(resource) = registry.find("", "namespaces") else { return };
     let mut updates = registry.subscribe(&resource);
+    let server = Server { registry, aggregation };
     let mut working: JoinSet<String> = JoinSet::new();
     let places = Arc::new(Semaphore::new(PARALLEL_MAX));
     let mut busy = BTreeSet::new();
@@ -61,9 +71,9 @@ pub async fn run(registry: Arc<Registry>) {
         for name in free {
             waiting.remove(&name);
             busy.insert(name.clone());
-            let (registry, places) = (registry.clone(), places.clone());
+            let (server, places) = (server.clone(), places.clone());
             working.spawn(async move {
-                delete(&registry, &places, &name).await;
+                delete(&server, &places, &name).await;
                 name
             });
         }
@@ -86,7 +96,8 @@ fn ending(update: &Update) -> Vec<String> {
 }
 
 /// Empties one namespace and lets it go.
-async fn delete(registry: &Arc<Registry>, places: &Semaphore, name: &str) {
+async fn delete(server: &Server, places: &Semaphore, name: &str) {
+    let registry = &server.registry;
     registry.creations_settled().await;
     let mut progress = registry.progress();
     let (mut failures, mut idle, mut unseen) = (0, 0, false);
@@ -95,7 +106,7 @@ async fn delete(registry: &Arc<Registry>, places: &Semaphore, name: &str) {
         progress.borrow_and_update();
         let step = {
             let _place = places.acquire().await;
-            step(registry, name).await
+            step(server, name).await
         };
         match step {
             Ok(Step::Gone) => return,
@@ -146,7 +157,8 @@ impl Remains {
     }
 }
 
-async fn step(registry: &Registry, name: &str) -> Result<Step, Status> {
+async fn step(server: &Server, name: &str) -> Result<Step, Status> {
+    let registry = &server.registry;
     let Some(namespaces) = registry.find("", "namespaces") else { return Ok(Step::Gone) };
     let namespace = match registry.get(&namespaces, "", name).await {
         Ok(found) => found.value(),
@@ -156,7 +168,7 @@ async fn step(registry: &Registry, name: &str) -> Result<Step, Status> {
     if !namespace.is_terminating() {
         return Ok(Step::Gone);
     }
-    let remains = sweep(registry, name).await?;
+    let remains = sweep(server, name).await?;
     let target = Target { resource: &namespaces, namespace: "", name };
     report(registry, &target, &namespace, &remains).await?;
     if !remains.is_nothing() {
@@ -184,7 +196,8 @@ async fn step(registry: &Registry, name: &str) -> Result<Step, Status> {
 }
 
 /// Deletes all there is, pods alone as long as there are any, and counts what stays.
-async fn sweep(registry: &Registry, namespace: &str) -> Result<Remains, Status> {
+async fn sweep(server: &Server, namespace: &str) -> Result<Remains, Status> {
+    let registry = &server.registry;
     let mut remains = Remains::default();
     let resources = contents(registry);
     let is_pods =
@@ -196,7 +209,7 @@ async fn sweep(registry: &Registry, namespace: &str) -> Result<Remains, Status> 
     for resource in resources.iter().filter(|resource| !is_pods(resource)) {
         sweep_resource(registry, resource, namespace, !pods_left, &mut remains).await?;
     }
-    elsewhere::sweep(registry, namespace, !pods_left, &mut remains).await;
+    elsewhere::sweep(server, namespace, !pods_left, &mut remains).await;
     Ok(remains)
 }
 

@@ -12,9 +12,9 @@ use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use serde_json::Value;
 
-use super::wait::pause_after;
 use crate::admission::built_in::volumes;
-use crate::builtin::fields::{items, str_of};
+use crate::backoff::pause_after;
+use crate::fields::{items, str_of};
 use crate::registry::{ListQuery, Registry, Subscription, Target, Update, WriteOptions};
 use crate::resource::Resource;
 use crate::stored::Stored;

@@ -46,7 +46,7 @@ impl Drop for DefinitionController {
 
 impl DefinitionController {
     /// What it does in a task of its own.
-    pub(crate) fn tasks(&self) -> WatchedTasks {
+    pub fn tasks(&self) -> WatchedTasks {
         self.task.abort_handle().into()
     }
 
@@ -279,7 +279,7 @@ impl Keeper {
             if before.terminating.swap(is_terminating, Ordering::AcqRel) != is_terminating
                 && let Some(registry) = self.registry.upgrade()
             {
-                registry.tell_of_verbs();
+                registry.note_discovery_change();
             }
             return Some(before.clone());
         }

@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 use super::columns::name_column;
 use super::names::stored_versions;
 use super::{CLEANUP_FINALIZER, GROUP, PLURAL};
-use crate::openapi;
 use crate::resource::{
     Backend, Column, NameRule, Resource, Rules, Subresource, SubresourceHandler,
 };
+use crate::schemas;
 use crate::strategy::{Operation, Strategy, Write};
 
 const KIND: &str = "CustomResourceDefinition";
@@ -81,7 +81,7 @@ pub fn definition_resource() -> Resource {
 }
 
 fn schema() -> Option<&'static structural_schema::Schema> {
-    openapi::builtin_schema(GROUP, "v1", KIND)
+    schemas::builtin_schema(GROUP, "v1", KIND)
 }
 
 /// Sets a field that is absent or empty.
@@ -137,7 +137,7 @@ impl Strategy for DefinitionStrategy {
     }
 
     fn merge_keys(&self) -> Option<&dyn MergeKeys> {
-        Some(crate::builtin::merge_keys(GROUP, KIND))
+        Some(crate::kind::merge_keys(GROUP, KIND))
     }
 
     fn counts_deletion(&self) -> bool {

@@ -11,8 +11,8 @@ use serde_json::Value;
 use structural_schema::{Schema, SchemaError, number};
 
 use super::columns::{CellSource, cells};
-use super::conversion::Conversion;
-use super::versions::{PublishedSchema, Versions};
+use super::versions::Versions;
+use crate::strategy::{Conversion, PublishedSchema};
 use crate::strategy::{Operation, Strategy, Write};
 
 /// The schemas of a definition's versions, each compiled once.

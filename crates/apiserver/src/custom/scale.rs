@@ -146,7 +146,7 @@ fn set(object: &mut Value, path: &[String], value: Value) {
 }
 
 /// Writes the `Scale` of a call into the object behind it.
-pub(crate) async fn write(
+pub async fn write(
     registry: &Registry,
     target: &Target<'_>,
     paths: &ScalePaths,

@@ -2,43 +2,12 @@
 //! in them.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::sync::OnceLock;
 
-use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
-use crate::openapi;
-
-/// The schema of a custom resource as clients are shown it.
-///
-/// Kept compressed: it is read once in a while, and there may be a thousand.
-#[derive(Clone)]
-pub struct PublishedSchema {
-    gzipped: Bytes,
-    digest: [u8; 32],
-}
-
-impl PublishedSchema {
-    pub fn new(schema: &Value) -> Self {
-        let json = schema.to_string();
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(json.as_bytes()).expect("writing to memory does not fail");
-        let gzipped = encoder.finish().expect("writing to memory does not fail").into();
-        Self { gzipped, digest: Sha256::digest(&json).into() }
-    }
-    /// Names the content.
-    pub fn digest(&self) -> &[u8; 32] {
-        &self.digest
-    }
-    pub fn to_json(&self) -> Value {
-        let decoder = flate2::read::GzDecoder::new(self.gzipped.as_ref());
-        serde_json::from_reader(decoder).expect("compressed by new()")
-    }
-}
+use crate::schemas;
+use crate::strategy::PublishedSchema;
 
 /// All versions of a definition by their API versions, shared by the served ones: fields may have
 /// owners in each.
@@ -71,7 +40,7 @@ impl Versions {
     pub fn merge_schema(&self, api_version: &str) -> Option<&structured_merge::Schema> {
         let version = self.0.get(api_version)?;
         Some(version.merge_schema.get_or_init(|| {
-            openapi::merge_schema(&version.published).unwrap_or_else(|error| {
+            schemas::merge_schema(&version.published).unwrap_or_else(|error| {
                 tracing::error!(api_version, %error, "objects merge without their schema");
                 structured_merge::Schema::deduced()
             })

@@ -25,7 +25,7 @@ pub struct FlowControlFollower {
 
 impl FlowControlFollower {
     /// What it does in tasks of its own.
-    pub(crate) fn tasks(&self) -> WatchedTasks {
+    pub fn tasks(&self) -> WatchedTasks {
         self.tasks.watched()
     }
 }

@@ -5,16 +5,17 @@ use http::{Response, StatusCode};
 use serde_json::Value;
 
 use super::{Context, options, present, write};
+use crate::body::RequestBody;
 use crate::body::negotiate::{Accepted, Offer};
 use crate::body::respond::{self, Body};
+use crate::registry::served_tree;
 use crate::registry::{DeleteOptions, Deleted, Propagation, Target};
-use crate::server::Inbound;
 use crate::warnings;
 
 /// What a delete's body is, whatever it deletes. It has a protobuf form, and clients of metadata use it.
 const OPTIONS: (&str, &str) = ("v1", "DeleteOptions");
 
-pub async fn one(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
+pub async fn one(context: &Context<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Object)?;
     let (delete, dry_run) = delete_options(context, body).await?;
     let options = write::plain_options(context, dry_run);
@@ -53,7 +54,10 @@ async fn answer(
 }
 
 /// Deletes what the selectors take and answers the list of it. Objects already gone are passed over.
-pub async fn collection(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
+pub async fn collection(
+    context: &Context<'_>,
+    body: RequestBody,
+) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Plain)?;
     let wanted = options::list_query(context)?;
     let (mut delete, dry_run) = delete_options(context, body).await?;
@@ -70,7 +74,7 @@ pub async fn collection(context: &Context<'_>, body: Inbound) -> Result<Response
         };
         match context.registry.delete(&target, &delete, &options).await {
             // As they were listed, also when they are only marked.
-            Ok(_) => items.push(present::served_tree(&context.resource, object)),
+            Ok(_) => items.push(served_tree(&context.resource, object)),
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
         }
@@ -85,7 +89,7 @@ pub async fn collection(context: &Context<'_>, body: Inbound) -> Result<Response
 /// From the body when there is one, else from the query.
 async fn delete_options(
     context: &Context<'_>,
-    body: Inbound,
+    body: RequestBody,
 ) -> Result<(DeleteOptions, bool), Status> {
     let body = write::read_body(context, body, Some(OPTIONS)).await?.map(|decoded| decoded.value);
     if let Some(body) = &body {

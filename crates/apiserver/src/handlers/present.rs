@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::body::negotiate::{Accepted, Transform};
 use crate::body::respond::{self, Body};
-use crate::registry::List;
+use crate::registry::{List, served_as_stored, served_bytes, served_tree};
 use crate::request::Query;
 use crate::resource::Resource;
 use crate::stored::Stored;
@@ -33,36 +33,6 @@ pub fn include_object(query: &Query) -> Result<IncludeObject, Status> {
              must be 'Metadata', 'Object', 'None', or empty"
         ))),
     }
-}
-
-/// Whether stored bytes are already what this resource serves.
-fn served_as_stored(resource: &Resource) -> bool {
-    !resource.custom && !resource.strategy.rewrites_on_read()
-}
-
-/// The JSON of an object in the resource's version.
-pub fn served_bytes(resource: &Resource, object: &Stored) -> Bytes {
-    if served_as_stored(resource) || !needs_rewrite(resource, object) {
-        return object.bytes.clone();
-    }
-    let mut value = object.value();
-    crate::registry::bring_to_version(resource, &mut value);
-    crate::stored::to_bytes(&value)
-}
-
-fn needs_rewrite(resource: &Resource, object: &Stored) -> bool {
-    if resource.strategy.rewrites_on_read() {
-        return true;
-    }
-    // Keys are sorted, so the version is the first member.
-    let head = format!("{{\"apiVersion\":\"{}\"", resource.api_version());
-    !object.bytes.starts_with(head.as_bytes())
-}
-
-pub fn served_tree(resource: &Resource, object: &Stored) -> Value {
-    let mut value = object.value();
-    crate::registry::bring_to_version(resource, &mut value);
-    value
 }
 
 /// One object as an answer.

@@ -25,10 +25,11 @@ use super::present::{self, IncludeObject};
 use super::{Context, options};
 use crate::body::negotiate::{Format, Offer, Transform};
 use crate::body::respond::{self, Body};
-use crate::builtin::unset;
 use crate::cache::{Cache, CacheEvent, Change, Encoding, Framing, Since, View};
+use crate::registry::served_bytes;
 use crate::registry::{Registry, key_prefix, matches};
 use crate::resource::Resource;
+use crate::schemas::unset;
 use crate::stored::Stored;
 
 /// Pause between bookmarks.
@@ -281,7 +282,7 @@ impl Watcher {
         let make = || {
             self.encoded.inc();
             let bytes = match metadata_only {
-                None => present::served_bytes(&self.resource, object),
+                None => served_bytes(&self.resource, object),
                 Some(version) => present::partial_metadata(object, version, true),
             };
             framing.frame(kind, &bytes)

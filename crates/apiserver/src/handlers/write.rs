@@ -8,13 +8,14 @@ use http::{Response, StatusCode};
 use serde_json::Value;
 
 use super::{Context, options, present};
-use crate::admission::request::Request;
+use crate::authorization::authorize;
+use crate::body::RequestBody;
 use crate::body::decode::{self, Decoded, Duplicate};
 use crate::body::negotiate::{self, Offer, Typed};
 use crate::body::respond::{self, Body};
+use crate::registry::admission::Request;
 use crate::registry::{FieldValidation, Target, WriteOptions, Written};
 use crate::resource::{Call, Endpoint, SubresourceHandler};
-use crate::server::{Inbound, authorize};
 use crate::strategy::{Operation, Strategy};
 use crate::warnings;
 
@@ -30,7 +31,7 @@ const APPLY_PATCH: &str = "application/apply-patch+yaml";
 /// which tells API version and kind when it has a protobuf form.
 pub async fn read_body(
     context: &Context<'_>,
-    body: Inbound,
+    body: RequestBody,
     kind: Option<(&str, &str)>,
 ) -> Result<Option<Decoded>, Status> {
     let media = negotiate::content_type(&context.parts.headers);
@@ -58,7 +59,7 @@ fn decoded(
 }
 
 /// Reads a body, typed where the resource is; absent is `null`.
-async fn required_body(context: &Context<'_>, body: Inbound) -> Result<Decoded, Status> {
+async fn required_body(context: &Context<'_>, body: RequestBody) -> Result<Decoded, Status> {
     let empty = Decoded { value: Value::Null, duplicates: Vec::new() };
     let (api_version, kind) = context.kind();
     let kind = (context.typed() == Typed::Yes).then_some((api_version.as_str(), kind));
@@ -69,7 +70,7 @@ async fn required_body(context: &Context<'_>, body: Inbound) -> Result<Decoded, 
 /// it. Its type is checked later.
 async fn object_body(
     context: &Context<'_>,
-    body: Inbound,
+    body: RequestBody,
     options: &mut WriteOptions,
 ) -> Result<Value, Status> {
     let media = negotiate::content_type(&context.parts.headers);
@@ -89,7 +90,7 @@ async fn object_body(
     Ok(decoded.value)
 }
 
-pub async fn create(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
+pub async fn create(context: &Context<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Object)?;
     let mut options = options::write_options(context, "CreateOptions")?;
     let object = object_body(context, body, &mut options).await?;
@@ -99,7 +100,7 @@ pub async fn create(context: &Context<'_>, body: Inbound) -> Result<Response<Bod
     answer(context, &options, written, accepted).await
 }
 
-pub async fn update(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
+pub async fn update(context: &Context<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Object)?;
     let mut options = options::write_options(context, "UpdateOptions")?;
     let object = object_body(context, body, &mut options).await?;
@@ -130,7 +131,7 @@ async fn finalized(context: &Context<'_>, mut body: Value) -> Result<Value, Stat
     Ok(body)
 }
 
-pub async fn patch(context: &Context<'_>, body: Inbound) -> Result<Response<Body>, Status> {
+pub async fn patch(context: &Context<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Object)?;
     let resource = context.resource.clone();
     let media = patch_media(context, &[APPLY_PATCH])?;
@@ -168,7 +169,7 @@ pub async fn patch(context: &Context<'_>, body: Inbound) -> Result<Response<Body
 
 async fn apply(
     context: &Context<'_>,
-    body: Inbound,
+    body: RequestBody,
     accepted: negotiate::Accepted,
 ) -> Result<Response<Body>, Status> {
     let mut options = options::apply_options(context)?;
@@ -249,7 +250,7 @@ impl Patch {
 pub async fn call_endpoint(
     context: &Context<'_>,
     endpoint: &Arc<dyn Endpoint>,
-    body: Inbound,
+    body: RequestBody,
 ) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Plain)?;
     let media = match context.info.verb {
@@ -343,7 +344,7 @@ async fn admit_call(
     call: &mut Call,
 ) -> Result<(), Status> {
     let subresource = context.info.subresource.as_str();
-    let asks = context.registry.webhooks().is_some() || context.registry.policies().is_some();
+    let asks = context.registry.admission().is_configured();
     if call.verb == "get" || subresource.is_empty() || !asks {
         return Ok(());
     }
@@ -368,7 +369,7 @@ fn operation(context: &Context<'_>) -> Operation {
             SubresourceHandler::Status => Operation::UpdateStatus,
             SubresourceHandler::Finalize => Operation::Finalize,
             SubresourceHandler::Part => Operation::Part(subresource.name),
-            SubresourceHandler::Endpoint(_) | SubresourceHandler::Connect(_) => Operation::Update,
+            SubresourceHandler::Endpoint(_) | SubresourceHandler::Connect => Operation::Update,
         },
     }
 }

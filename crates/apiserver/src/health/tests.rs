@@ -7,6 +7,7 @@ use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 use tokio::sync::oneshot;
 
 use super::*;
+use crate::admission::AdmissionChain;
 use crate::tasks::Tasks;
 
 const TASK: &str = "poststarthook/some-controller";
@@ -24,7 +25,8 @@ impl World {
     async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
-        let registry = Registry::start(storage.clone()).await.unwrap();
+        let registry =
+            Registry::start(storage.clone(), Arc::new(AdmissionChain::default())).await.unwrap();
         let (end, ended) = oneshot::channel();
         let mut tasks = Tasks::default();
         tasks.spawn(async move { drop(ended.await) });

@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::components::{definition_name, gvk, meta, reference};
 use crate::body::negotiate::Typed;
 use crate::resource::{Resource, Subresource, SubresourceHandler};
+use crate::schemas::{self, definition_name, gvk, meta, reference};
 
 const PLAIN_PATCHES: [&str; 2] = ["application/json-patch+json", "application/merge-patch+json"];
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
@@ -34,7 +34,7 @@ pub fn of_resource(resource: &Resource) -> Map<String, Value> {
     }
     let methods = [("get", "get"), ("post", "create"), ("put", "update"), ("patch", "patch")];
     // What is connected to has no body that a definition describes.
-    let is_described = |sub: &&Subresource| !matches!(sub.handler, SubresourceHandler::Connect(_));
+    let is_described = |sub: &&Subresource| !matches!(sub.handler, SubresourceHandler::Connect);
     for sub in resource.subresources.iter().filter(is_described) {
         let scope = Scope { resource, sub: Some(sub), namespaced: resource.namespaced };
         let path = format!("{root}{home}/{plural}/{{name}}/{}", sub.name);
@@ -80,7 +80,7 @@ impl Scope<'_> {
     /// Name of the definition of bodies.
     fn body(&self) -> String {
         let other = self.sub.and_then(|sub| sub.gvk);
-        match other.map(|(group, version, kind)| super::builtin(group, version, kind)) {
+        match other.map(|(group, version, kind)| schemas::builtin(group, version, kind)) {
             Some(Some(builtin)) => builtin.definition(),
             _ => definition_name(self.resource),
         }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Encoding, OpenApi, builtin_schema};
+use super::{Encoding, OpenApi};
 use crate::aggregation::Table;
 use crate::catalog::Catalog;
 use crate::custom::{definition_resource, desired_status, resources_of};
 use crate::resource::Resource;
+use crate::schemas::builtin_schema;
 
 struct NoScale;
 

@@ -11,40 +11,38 @@ use super::{scope, usage};
 use crate::registry::{ListQuery, Registry, Version};
 use crate::resource::Backend;
 
-impl Registry {
-    /// The status that a ResourceQuota should have: its limits, and what the objects of its namespace
-    /// take of them. For quota controllers; counted from the caches, so a write that is under way
-    /// may be missing.
-    ///
-    /// # Errors
-    /// Those of a list.
-    pub async fn quota_status(&self, quota: &Value) -> Result<Value, Status> {
-        let namespace = quota["metadata"]["namespace"].as_str().unwrap_or_default();
-        let hard = amounts::of(&quota["spec"]["hard"]);
-        let mut used = Amounts::new();
-        let mut counted = BTreeSet::new();
-        for resource in self.catalog().all() {
-            let is_stored = matches!(resource.backend, Backend::Stored { .. });
-            let measured: Vec<&String> =
-                hard.keys().filter(|name| usage::is_measured(resource, name)).collect();
-            // Versions of a resource are the same objects.
-            let is_new = counted.insert((resource.group.clone(), resource.plural.clone()));
-            if !resource.namespaced || !is_stored || measured.is_empty() || !is_new {
-                continue;
-            }
-            for name in &measured {
-                used.entry((*name).clone()).or_insert(Quantity::from_whole(0));
-            }
-            let query = ListQuery { version: Version::Any, ..ListQuery::all(namespace) };
-            for object in self.list(resource, &query).await?.items {
-                let object = object.value();
-                if scope::covers(quota, resource, &object) {
-                    let mut taken = usage::of(resource, &object);
-                    taken.retain(|name, _| measured.contains(&name));
-                    amounts::add(&mut used, &taken);
-                }
+/// The status that a ResourceQuota should have: its limits, and what the objects of its namespace
+/// take of them. For quota controllers; counted from the caches, so a write that is under way
+/// may be missing.
+///
+/// # Errors
+/// Those of a list.
+pub async fn status(registry: &Registry, quota: &Value) -> Result<Value, Status> {
+    let namespace = quota["metadata"]["namespace"].as_str().unwrap_or_default();
+    let hard = amounts::of(&quota["spec"]["hard"]);
+    let mut used = Amounts::new();
+    let mut counted = BTreeSet::new();
+    for resource in registry.catalog().all() {
+        let is_stored = matches!(resource.backend, Backend::Stored { .. });
+        let measured: Vec<&String> =
+            hard.keys().filter(|name| usage::is_measured(resource, name)).collect();
+        // Versions of a resource are the same objects.
+        let is_new = counted.insert((resource.group.clone(), resource.plural.clone()));
+        if !resource.namespaced || !is_stored || measured.is_empty() || !is_new {
+            continue;
+        }
+        for name in &measured {
+            used.entry((*name).clone()).or_insert(Quantity::from_whole(0));
+        }
+        let query = ListQuery { version: Version::Any, ..ListQuery::all(namespace) };
+        for object in registry.list(resource, &query).await?.items {
+            let object = object.value();
+            if scope::covers(quota, resource, &object) {
+                let mut taken = usage::of(resource, &object);
+                taken.retain(|name, _| measured.contains(&name));
+                amounts::add(&mut used, &taken);
             }
         }
-        Ok(json!({"hard": quota["spec"]["hard"], "used": amounts::to_json(&used)}))
     }
+    Ok(json!({"hard": quota["spec"]["hard"], "used": amounts::to_json(&used)}))
 }

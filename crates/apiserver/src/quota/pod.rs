@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::amounts::{self, Amounts};
-use crate::builtin::{items, str_of};
+use crate::fields::{items, str_of};
 
 const REQUESTS: &str = "requests.";
 const LIMITS: &str = "limits.";

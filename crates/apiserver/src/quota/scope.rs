@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{pod, usage};
-use crate::builtin::{items, quality_of, str_of};
+use crate::fields::{items, str_of};
+use crate::quota::quality;
 use crate::resource::Resource;
 
 /// Whether an object is in every scope of a quota. Scopes are about pods, and one about claims.
@@ -27,7 +28,7 @@ pub fn covers(quota: &Value, resource: &Resource, object: &Value) -> bool {
 
 fn has_pod(scope: &str, operator: &str, values: &Value, object: &Value) -> bool {
     let best_effort = || match str_of(&object["status"]["qosClass"]) {
-        "" => quality_of(&object["spec"]) == "BestEffort",
+        "" => quality::of(&object["spec"]) == "BestEffort",
         known => known == "BestEffort",
     };
     match scope {

@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 use super::request::Request;
 use super::{amounts, scope, usage};
-use crate::builtin;
+use crate::kind::Kind;
 use crate::resource::Resource;
 
-fn kind(plural: &str) -> Resource {
-    let all = builtin::full_profile(&std::sync::Arc::default());
-    all.into_iter().find(|resource| resource.plural == plural).unwrap()
+fn kind(plural: &'static str) -> Resource {
+    let group = if plural == "deployments" { "apps" } else { "" };
+    Kind::new(group, plural, "", "").into_resource()
 }
 
-fn usage_of(plural: &str, object: &Value) -> Value {
+fn usage_of(plural: &'static str, object: &Value) -> Value {
     amounts::to_json(&usage::of(&kind(plural), object))
 }
 
@@ -129,7 +129,7 @@ fn quota(hard: Value, used: Value) -> Value {
 }
 
 fn ask(
-    plural: &str,
+    plural: &'static str,
     quota: &Value,
     object: &Value,
     old: Option<&Value>,

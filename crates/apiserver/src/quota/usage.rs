@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::amounts::{self, Amounts};
 use super::pod;
-use crate::builtin::{items, str_of};
+use crate::fields::{items, str_of};
 use crate::resource::Resource;
 use crate::strategy::Operation;
 

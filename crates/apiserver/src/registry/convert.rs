@@ -9,12 +9,12 @@ use bytes::Bytes;
 use futures::FutureExt;
 use serde_json::Value;
 
-use super::write::{bring_to_version, new_uid};
+use super::write::bring_to_version;
 use crate::cache::View;
-use crate::custom::conversion::Conversion;
 use crate::registry::Registry;
 use crate::resource::Resource;
-use crate::stored::{Stored, to_storage};
+use crate::stored::{Stored, new_uid, to_storage};
+use crate::strategy::Conversion;
 
 /// Longest call of a conversion webhook.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -159,7 +159,8 @@ impl Registry {
             conversion.client.as_ref().map_err(|text| failed(format!("failed: {text}")))?;
         let uid = new_uid();
         let body = conversion.question(&uid, wanted, &question);
-        let answered = self.webhook_calls().post(self, client, TIMEOUT, body).await;
+        let answered =
+            self.webhook_calls().post(self.webhook_target(client), client, TIMEOUT, body).await;
         let bytes = answered.map_err(|error| failed(format!("failed: {error}")))?;
         let converted = conversion.answer(&uid, wanted, &question, &bytes).map_err(failed)?;
         let places = objects.iter_mut().filter(|object| object.api_version() != wanted);

@@ -9,8 +9,7 @@ use storage::Revision;
 use tokio::sync::watch;
 
 use crate::cache::{Cache, CacheEvent, Since};
-use crate::handlers::served_bytes;
-use crate::registry::Registry;
+use crate::registry::{Registry, served_bytes};
 use crate::resource::{Backend, Resource};
 use crate::stored::Stored;
 

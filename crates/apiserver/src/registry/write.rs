@@ -17,7 +17,6 @@ use bytes::Bytes;
 use serde_json::Value;
 use storage::{Expect, KeyValue, StorageError};
 
-pub(crate) use create::new_uid;
 pub use delete::{DeleteOptions, Deleted, Propagation};
 use ownership::Owners;
 pub(crate) use ownership::merge_schema;

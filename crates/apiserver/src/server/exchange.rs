@@ -9,7 +9,6 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Response, StatusCode, request};
 use http_body_util::BodyExt;
-use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::attributes::UserInfo;
@@ -20,6 +19,7 @@ use crate::body::negotiate::{self, Format};
 use crate::body::respond::{self, Body};
 use crate::catalog::Catalog;
 use crate::connect::LONG_RUNNING;
+use crate::connect::LongRunning;
 use crate::flow_control::Marks;
 use crate::metrics::{Counted, Labels, Metrics};
 use crate::request::{Query, RequestInfo};
@@ -53,11 +53,6 @@ pub struct Exchange {
     ended: bool,
 }
 
-/// Put into the extensions of an answer that switches protocols, and kept by what speaks the other
-/// one: the exchange goes on until that drops its half.
-#[derive(Clone, Default)]
-pub struct Lasting(Arc<Mutex<Option<Exchange>>>);
-
 impl Exchange {
     pub fn begin(parts: &request::Parts, metrics: &Arc<Metrics>, catalog: &Catalog) -> Self {
         let query = Query::parse(parts.uri.query());
@@ -71,7 +66,7 @@ impl Exchange {
         let counted = (!is_long_running(&info)).then(|| metrics.in_flight(reads));
         let given = parts.headers.get(AUDIT_ID).cloned();
         let audit_id = given.unwrap_or_else(|| {
-            HeaderValue::from_str(&crate::registry::new_uid()).expect("a UID is a header value")
+            HeaderValue::from_str(&crate::stored::new_uid()).expect("a UID is a header value")
         });
         Self {
             info,
@@ -176,8 +171,8 @@ impl Exchange {
         if let Some(record) = &mut self.record {
             record.started(code);
         }
-        if let Some(Lasting(lasting)) = response.extensions_mut().remove() {
-            *lasting.lock() = Some(self);
+        if let Some(long_running) = response.extensions_mut().remove::<LongRunning>() {
+            long_running.hold(self);
             return response;
         }
         response.map(|body| Ending::new(body, self).boxed_unsync())

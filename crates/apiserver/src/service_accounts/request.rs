@@ -11,8 +11,8 @@ use super::CoreObjects;
 use super::claims::{Bound, Claims, Kubernetes};
 use super::keys::SigningKey;
 use super::user_name;
-use crate::registry::new_uid;
 use crate::resource::{Call, Endpoint, Subresource, SubresourceHandler};
+use crate::stored::new_uid;
 
 const EXPIRATION_SECONDS: i64 = 3600;
 const EXPIRATION_SECONDS_MIN: i64 = 600;

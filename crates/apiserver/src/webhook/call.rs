@@ -14,7 +14,6 @@ use tokio::sync::Semaphore;
 
 use super::ClientConfig;
 use super::connect::{ConnectError, Connector, Trust};
-use crate::registry::Registry;
 
 /// Largest answer that is read, in bytes.
 pub const RESPONSE_SIZE_MAX: usize = 16 * 1024 * 1024;
@@ -60,13 +59,15 @@ impl Default for Caller {
 }
 
 impl Caller {
-    /// Posts `body` and reads the answer, which must be 2xx. A Service is looked up in `registry`.
+    /// Posts `body` and reads the response, which must be 2xx.
+    ///
+    /// - `target`: finds host and port to connect to; its error is why the call failed.
     ///
     /// # Errors
     /// No answer within `timeout`, an answer above [`RESPONSE_SIZE_MAX`], or any other failure.
     pub async fn post(
         &self,
-        registry: &Registry,
+        target: impl Future<Output = Result<(String, u16), String>>,
         config: &ClientConfig,
         timeout: Duration,
         body: Bytes,
@@ -75,7 +76,7 @@ impl Caller {
         let failed = |reason: String| CallError::Failed { url: url.clone(), reason };
         let call = async {
             let _place = self.places.acquire().await.map_err(|error| failed(error.to_string()))?;
-            let target = registry.webhook_target(config).await.map_err(failed)?;
+            let target = target.await.map_err(failed)?;
             let client = self.client(config, target)?;
             let request = Request::builder()
                 .method(Method::POST)

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use apiserver::UserInfo;
-use apiserver::assembly::{Assembly, Profile, Running};
 use apiserver::attributes::GROUP_MASTERS;
 use apiserver::service_accounts::SigningKey;
+use kubernetes_api::assembly::{Assembly, Profile, Running};
 use serde_json::json;
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 

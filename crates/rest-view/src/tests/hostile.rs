@@ -10,7 +10,7 @@ use identity::browser::CsrfToken;
 use super::in_process::Cluster;
 use super::world::Reply;
 use crate::Caller;
-use crate::urls::encode;
+use crate::types::urls::encode;
 use crate::view::BODY_SIZE_MAX;
 
 const JSON: &str = "application/json";

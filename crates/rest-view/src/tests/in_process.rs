@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use apiserver::admission::AdmissionChain;
 use apiserver::attributes::{GROUP_AUTHENTICATED, GROUP_MASTERS, InvalidCredential};
 use apiserver::authentication::{TokenAuthenticator, TokenUser};
 use apiserver::authorization::{RbacAuthorizer, RbacKind};
@@ -68,7 +69,7 @@ impl Cluster {
     pub async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
-        let registry = Registry::start(storage).await.unwrap();
+        let registry = Registry::start(storage, Arc::new(AdmissionChain::default())).await.unwrap();
         let rbac = Arc::new(RbacAuthorizer::default());
         let sources = ReviewSources {
             authorizer: rbac.clone(),

@@ -4,8 +4,8 @@ use futures::future::BoxFuture;
 use serde_json::json;
 
 use super::world::{World, stored_widget};
-use crate::listing::{Lists, Page, Scan, Wanted};
-use crate::query::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use crate::collection::listing::{Lists, Page, Scan, Wanted};
+use crate::collection::query::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use crate::{ApiError, Context};
 
 async fn world_of_widgets() -> World {

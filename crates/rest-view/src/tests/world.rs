@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::store::DeleteOptions;
+use crate::types::store::DeleteOptions;
 use crate::{
     Action, ActionAnswer, ActionRequest, ApiError, ApiVersion, Caller, Context, Descriptor, Field,
     FieldType, Key, KubeResource, ListScope, Methods, RestView, Store, StructType,

@@ -75,7 +75,7 @@ fn node(index: u32) -> Value {
                 "architecture": "amd64",
                 "containerRuntimeVersion": "sim://1",
                 "kernelVersion": "6.12.0-sim",
-                "kubeletVersion": apiserver::assembly::GIT_VERSION,
+                "kubeletVersion": kubernetes_api::assembly::GIT_VERSION,
                 "machineID": format!("{index:032x}"),
                 "operatingSystem": "linux",
                 "osImage": "Simulated Linux",

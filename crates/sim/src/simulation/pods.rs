@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
-use apiserver::builtin::SCHEDULER;
 use apiserver::registry::{DeleteOptions, ListQuery, Target, Version};
 use apiserver::stored::Stored;
 use apiserver::strategy::Operation;
 use apiserver::{ApiServer, Resource};
 use futures::FutureExt;
+use kubernetes_api::kinds::SCHEDULER;
 use serde_json::Value;
 
 use super::machine::Machine;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_meta::status::Status;
+use apiserver::quota;
 use apiserver::registry::{ListQuery, Target, Version};
 use apiserver::strategy::Operation;
 use serde_json::Value;
@@ -51,7 +52,7 @@ async fn settle(world: &World) -> Result<(), Status> {
     let query = ListQuery { version: Version::Any, ..ListQuery::all("") };
     for quota in world.registry.list(&world.kinds.quotas, &query).await?.items {
         let seen = quota.value();
-        let status = world.registry.quota_status(&seen).await?;
+        let status = quota::status(&world.registry, &seen).await?;
         if seen["status"] == status {
             continue;
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use api_meta::status::{Cause, Status};
 use apiserver::Resource;
-use apiserver::admission::Plugin;
+use apiserver::registry::admission::Plugin;
 use apiserver::strategy::{Operation, Write};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;

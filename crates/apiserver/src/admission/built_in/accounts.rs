@@ -8,10 +8,10 @@ use api_meta::status::Status;
 use serde_json::{Value, json};
 
 use super::find;
-use crate::admission::request::Request;
-use crate::builtin::fields::{Object, each, items, map, preset, text};
-use crate::controllers::namespace_contents::ACCOUNT;
+use crate::fields::{Object, each, items, map, preset, text};
 use crate::registry::Registry;
+use crate::registry::admission::Request;
+use crate::service_accounts::DEFAULT_ACCOUNT;
 
 const TOKEN_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How volumes with tokens begin.
@@ -50,7 +50,7 @@ pub(super) async fn mount(
 }
 
 /// What a pod takes of its account.
-pub(crate) fn give(spec: &mut Object, account: &Value) {
+pub fn give(spec: &mut Object, account: &Value) {
     const AUTOMOUNT: &str = "automountServiceAccountToken";
     let own = spec.get(AUTOMOUNT).and_then(Value::as_bool);
     if own.or_else(|| account[AUTOMOUNT].as_bool()).unwrap_or(true) {
@@ -63,10 +63,10 @@ pub(crate) fn give(spec: &mut Object, account: &Value) {
     }
 }
 
-pub(crate) fn default_account(spec: &mut Object) {
+pub fn default_account(spec: &mut Object) {
     if text(spec, "serviceAccountName").is_empty() {
-        spec.insert("serviceAccountName".to_owned(), ACCOUNT.into());
-        spec.insert("serviceAccount".to_owned(), ACCOUNT.into());
+        spec.insert("serviceAccountName".to_owned(), DEFAULT_ACCOUNT.into());
+        spec.insert("serviceAccount".to_owned(), DEFAULT_ACCOUNT.into());
     }
 }
 
@@ -82,7 +82,7 @@ async fn account(
         loop {
             progress.borrow_and_update();
             match find(registry, kind, namespace, name).await {
-                Ok(None) if name == ACCOUNT && progress.changed().await.is_ok() => {}
+                Ok(None) if name == DEFAULT_ACCOUNT && progress.changed().await.is_ok() => {}
                 other => return other,
             }
         }

@@ -9,11 +9,11 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::parse_x509_pem;
 use x509_parser::prelude::FromDer;
 
-use crate::admission::request::{Operation, Request};
-use crate::admission::switches::Switchable;
 use crate::attributes::{Attributes, Decision, GROUP_MASTERS};
-use crate::builtin::fields::str_of;
+use crate::built_in_plugins::Switchable;
+use crate::fields::str_of;
 use crate::registry::Registry;
+use crate::registry::admission::{Operation, Request};
 
 const GROUP: &str = "certificates.k8s.io";
 const PLURAL: &str = "certificatesigningrequests";

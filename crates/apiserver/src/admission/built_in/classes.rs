@@ -7,7 +7,7 @@ use api_meta::status::Status;
 use serde_json::Value;
 
 use super::all;
-use crate::builtin::fields::str_of;
+use crate::fields::str_of;
 use crate::registry::Registry;
 
 /// Names the class of a claim in the old way.

@@ -5,7 +5,7 @@ use api_meta::status::Status;
 use serde_json::{Map, Value, json};
 
 use super::find;
-use crate::builtin::fields::{items, str_of};
+use crate::fields::{items, str_of};
 use crate::registry::Registry;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -34,7 +34,7 @@ pub(super) async fn label_pod(registry: &Registry, pod: &mut Value) -> Result<()
 ///
 /// # Errors
 /// The node cannot be read.
-pub(crate) async fn topology_labels(
+pub async fn topology_labels(
     registry: &Registry,
     node: &str,
 ) -> Result<Map<String, Value>, Status> {

@@ -5,11 +5,11 @@
 use api_meta::status::Status;
 use serde_json::Value;
 
-use crate::admission::request::{Operation, Request};
-use crate::admission::switches::Switchable;
 use crate::attributes::{Attributes, Decision};
-use crate::builtin::fields::{items, str_of};
+use crate::built_in_plugins::Switchable;
+use crate::fields::{items, str_of};
 use crate::registry::Registry;
+use crate::registry::admission::{Operation, Request};
 
 /// Refuses owners that the writer may not name.
 ///

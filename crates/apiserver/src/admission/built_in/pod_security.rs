@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use self::checks::{Checked, Verdict};
 use self::policy::{Level, PREFIX, Policy};
-use crate::admission::request::{Operation, Request};
-use crate::builtin::fields::items;
+use crate::fields::items;
+use crate::registry::admission::{Operation, Request};
 use crate::registry::{Registry, Version};
 use crate::resource::Resource;
 

@@ -5,9 +5,9 @@ use api_meta::status::Status;
 use serde_json::{Value, json};
 
 use super::{all, find};
-use crate::admission::request::{Operation, Request};
-use crate::builtin::fields::str_of;
+use crate::fields::str_of;
 use crate::registry::Registry;
+use crate::registry::admission::{Operation, Request};
 
 const KIND: (&str, &str) = ("scheduling.k8s.io", "priorityclasses");
 
@@ -37,7 +37,7 @@ pub(super) async fn resolve(
 ///
 /// # Errors
 /// The pod says something else.
-pub(crate) fn set(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
+pub fn set(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
     let none = json!({"value": 0, "preemptionPolicy": "PreemptLowerPriority"});
     let found = class.unwrap_or(&none);
     let spec = &mut pod["spec"];

@@ -4,10 +4,10 @@ use api_meta::status::Status;
 use serde_json::Value;
 
 use super::{find, tolerations};
-use crate::admission::request::Request;
-use crate::builtin::fields::{items, str_of};
+use crate::fields::{items, str_of};
 use crate::quota::amounts;
 use crate::registry::Registry;
+use crate::registry::admission::Request;
 
 /// The class that a pod names, if it names one.
 async fn class_of(

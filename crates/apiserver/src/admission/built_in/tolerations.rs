@@ -3,13 +3,13 @@
 
 use serde_json::{Value, json};
 
-use crate::builtin::fields::{items, str_of};
+use crate::fields::{items, str_of};
 
 /// Seconds that pods stay on a node that is not ready or not reachable.
 const TOLERATION_SECONDS: i64 = 300;
 
 /// Adds the tolerations that a pod has not stated itself.
-pub(crate) fn preset(pod: &mut Value) {
+pub fn preset(pod: &mut Value) {
     let mut tolerations = items(&pod["spec"]["tolerations"]).to_vec();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let stated = tolerations.iter().any(|toleration| {

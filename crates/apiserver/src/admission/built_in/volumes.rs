@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::classes::STORAGE_CLASS;
 use super::find;
-use crate::admission::request::Request;
-use crate::builtin::fields::{items, str_of};
+use crate::fields::{items, str_of};
 use crate::registry::Registry;
+use crate::registry::admission::Request;
 
 /// The finalizers of what may be in use.
 pub(crate) const CLAIM: &str = "kubernetes.io/pvc-protection";

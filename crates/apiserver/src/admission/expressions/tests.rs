@@ -3,16 +3,13 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::admission::request::Operation;
-use crate::builtin;
+use crate::kind::Kind;
 use crate::registry::WriteOptions;
+use crate::registry::admission::Operation;
 
 /// What an expression about a write of a ConfigMap says, without an authorizer.
 fn judged(source: &str) -> Outcome<'static> {
-    let resource = builtin::full_profile(&std::sync::Arc::default())
-        .into_iter()
-        .find(|resource| resource.plural == "configmaps");
-    let resource = resource.unwrap();
+    let resource = Kind::new("", "configmaps", "configmap", "ConfigMap").into_resource();
     let options = WriteOptions::system();
     let request = Request {
         resource: &resource,

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::params;
 use super::policy::{Binding, Terms};
-use crate::admission::request::Request;
 use crate::admission::rules::Objects;
 use crate::catalog::Catalog;
 use crate::registry::Registry;
+use crate::registry::admission::Request;
 use crate::resource::Resource;
 
 /// What of a namespace's metadata expressions see.

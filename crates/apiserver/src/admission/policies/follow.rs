@@ -11,6 +11,7 @@ use super::policy::{Binding, Policy};
 use super::{
     BINDINGS, MUTATING_BINDINGS, MUTATING_POLICIES, POLICIES, Table, mutating, validating,
 };
+use crate::admission::AdmissionChain;
 use crate::admission::webhooks::GROUP;
 use crate::registry::{Registry, Subscription};
 
@@ -24,20 +25,23 @@ pub struct PolicyFollower {
 ///
 /// # Errors
 /// One of the kinds is not served, or the storage cannot be read.
-pub async fn start(registry: &Arc<Registry>) -> Result<PolicyFollower, Status> {
+pub async fn start(
+    registry: &Arc<Registry>,
+    chain: &Arc<AdmissionChain>,
+) -> Result<PolicyFollower, Status> {
     registry.fresh().await?;
     let validating = [POLICIES, BINDINGS];
     let validating = Known::start(registry, validating, validating::Rules::read).await?;
     let mutating = [MUTATING_POLICIES, MUTATING_BINDINGS];
     let mutating = Known::start(registry, mutating, mutating::Rules::read).await?;
-    registry.set_policies(table(&validating, &mutating));
+    chain.set_policies(table(&validating, &mutating));
     let mut tasks = JoinSet::new();
-    tasks.spawn(follow(registry.clone(), validating, mutating));
+    tasks.spawn(follow(chain.clone(), validating, mutating));
     Ok(PolicyFollower { _tasks: tasks })
 }
 
 async fn follow(
-    registry: Arc<Registry>,
+    chain: Arc<AdmissionChain>,
     mut validating: Known<validating::Rules>,
     mut mutating: Known<mutating::Rules>,
 ) {
@@ -49,7 +53,7 @@ async fn follow(
         if changed.is_none() {
             return;
         }
-        registry.set_policies(table(&validating, &mutating));
+        chain.set_policies(table(&validating, &mutating));
     }
 }
 

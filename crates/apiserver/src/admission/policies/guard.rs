@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{MUTATING_POLICIES, POLICIES, params};
 use crate::admission::webhooks::GROUP;
 use crate::attributes::{Attributes, Authorizer, Decision, GROUP_MASTERS, UserInfo};
-use crate::builtin::fields::str_of;
+use crate::fields::str_of;
 use crate::registry::Registry;
 use crate::strategy::Write;
 

@@ -9,9 +9,9 @@ pub use super::guard::PolicyGuard;
 use super::guard::{MUTATING, VALIDATING};
 use super::{BINDINGS, MUTATING_BINDINGS, MUTATING_POLICIES, POLICIES, validate};
 use crate::admission::webhooks::GROUP;
-use crate::builtin::cells;
-use crate::builtin::fields::{Object, child, each, ensure, items, map, preset, str_of};
-use crate::builtin::kind::{AGE, ColumnSpec, Hooks, Kind, NAME};
+use crate::fields::{Object, child, each, ensure, items, map, preset, str_of};
+use crate::kind::cells;
+use crate::kind::{AGE, ColumnSpec, Hooks, Kind, NAME};
 use crate::resource::Resource;
 use crate::strategy::{Operation, Write};
 

@@ -21,11 +21,11 @@ use super::policy::{Binding, Terms};
 use crate::admission::expressions::{Facts, RequestAuthority};
 use crate::admission::forms::{check_readable, conform, decoded, has_own_kind, seen_as};
 use crate::admission::reinvocation::Reinvocation;
-use crate::admission::request::{Operation, Request};
 use crate::admission::rules::Objects;
 use crate::admission::webhooks::is_exempt;
-use crate::builtin::fields::items;
+use crate::fields::items;
 use crate::registry::Registry;
+use crate::registry::admission::{Operation, Request};
 use crate::resource::Resource;
 
 /// What a policy says.

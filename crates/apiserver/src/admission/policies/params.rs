@@ -6,8 +6,8 @@ use api_meta::labels::LabelSelector;
 use serde_json::Value;
 
 use super::policy::Binding;
-use crate::builtin::fields::str_of;
 use crate::catalog::Catalog;
+use crate::fields::str_of;
 use crate::registry::{ListQuery, Registry};
 use crate::resource::{Backend, Resource};
 

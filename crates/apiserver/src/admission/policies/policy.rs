@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::admission::expressions::{Composition, Facts};
 use crate::admission::match_conditions::MatchConditions;
-use crate::admission::request::Request;
 use crate::admission::rules::{self, Objects, Rule};
-use crate::builtin::fields::{items, str_of};
 use crate::catalog::Catalog;
+use crate::fields::{items, str_of};
 use crate::registry::Registry;
+use crate::registry::admission::Request;
 use crate::resource::Resource;
 
 /// A policy with its bindings.

@@ -14,10 +14,10 @@ use structural_schema::Schema;
 use super::{POLICIES, params};
 use crate::admission::expressions::Composition;
 use crate::admission::webhooks::GROUP;
-use crate::builtin::fields::{items, str_of};
 use crate::catalog::Catalog;
-use crate::openapi::builtin_schema;
+use crate::fields::{items, str_of};
 use crate::registry::{Registry, Target, Update, WriteOptions};
+use crate::schemas::builtin_schema;
 use crate::strategy::Operation;
 
 /// Kinds that one policy is checked against.

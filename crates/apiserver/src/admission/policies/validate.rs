@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::admission::expressions::Composition;
 use crate::admission::match_conditions;
-use crate::builtin::fields::{items, str_of};
-use crate::builtin::webhook_configuration::validate::{known, rule};
+use crate::admission::rules::validate::{known, rule};
+use crate::fields::{items, str_of};
 
 const ANNOTATIONS_MAX: usize = 20;
 /// Bytes of the expression of an annotation.

@@ -11,11 +11,11 @@ use super::dispatch::{Dispatch, Invocation};
 use super::policy::{Action, Binding, Policy, Terms};
 use crate::admission::expressions::{Expression, Facts, Outcome, RequestAuthority, evaluate_all};
 use crate::admission::forms::seen_as;
-use crate::admission::request::Request;
 use crate::admission::rules::Objects;
 use crate::admission::webhooks::is_exempt;
-use crate::builtin::fields::{items, str_of};
+use crate::fields::{items, str_of};
 use crate::registry::Registry;
+use crate::registry::admission::Request;
 
 /// Cost units that the validations of one policy may use for one binding and parameter, and its
 /// audit annotations again.

@@ -10,10 +10,10 @@ use super::{Table, is_exempt, review};
 use crate::admission::expressions::{Facts, RequestAuthority};
 use crate::admission::forms::{check_readable, conform, decoded, one_seen_as, seen_as};
 use crate::admission::reinvocation::Reinvocation;
-use crate::admission::request::{Operation, Request};
 use crate::admission::rules::{self, Objects};
 use crate::catalog::Catalog;
 use crate::registry::Registry;
+use crate::registry::admission::{Operation, Request};
 use crate::resource::Resource;
 use crate::webhook::CallError;
 
@@ -245,7 +245,8 @@ async fn ask(
     let unusable = |problem: &str| format!("could not get REST client: {problem}");
     let client = hook.client.as_ref().map_err(|problem| unusable(problem))?;
     let calls = registry.webhook_calls();
-    let bytes = calls.post(registry, client, hook.timeout, question.body).await;
+    let bytes =
+        calls.post(registry.webhook_target(client), client, hook.timeout, question.body).await;
     let bytes = bytes.map_err(|error| match error {
         CallError::Unusable(problem) => unusable(&problem),
         error => format!("failed to call webhook: {error}"),

@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 
 use super::hook::Hook;
 use super::{GROUP, MUTATING, Table, VALIDATING};
-use crate::builtin::fields::items;
+use crate::admission::AdmissionChain;
+use crate::fields::items;
 use crate::registry::{Registry, Subscription, Update};
 
 /// Keeps the table of webhooks in effect, until dropped.
@@ -22,7 +23,10 @@ pub struct WebhookFollower {
 ///
 /// # Errors
 /// One of the kinds is not served, or the storage cannot be read.
-pub async fn start(registry: &Arc<Registry>) -> Result<WebhookFollower, Status> {
+pub async fn start(
+    registry: &Arc<Registry>,
+    chain: &Arc<AdmissionChain>,
+) -> Result<WebhookFollower, Status> {
     registry.fresh().await?;
     let mut configurations = Configurations::default();
     let mut mutating = registry.subscribe_to(GROUP, MUTATING)?;
@@ -31,14 +35,14 @@ pub async fn start(registry: &Arc<Registry>) -> Result<WebhookFollower, Status> 
         let first = subscription.next().await.ok_or_else(Status::unknown_resource)?;
         configurations.take(mutates, first);
     }
-    registry.set_webhooks(configurations.table());
+    chain.set_webhooks(configurations.table());
     let mut tasks = JoinSet::new();
-    tasks.spawn(follow(registry.clone(), configurations, mutating, validating));
+    tasks.spawn(follow(chain.clone(), configurations, mutating, validating));
     Ok(WebhookFollower { _tasks: tasks })
 }
 
 async fn follow(
-    registry: Arc<Registry>,
+    chain: Arc<AdmissionChain>,
     mut configurations: Configurations,
     mut mutating: Subscription,
     mut validating: Subscription,
@@ -50,7 +54,7 @@ async fn follow(
         };
         let Some(update) = update else { return };
         configurations.take(mutates, update);
-        registry.set_webhooks(configurations.table());
+        chain.set_webhooks(configurations.table());
     }
 }
 

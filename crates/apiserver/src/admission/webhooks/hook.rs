@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::admission::expressions::Composition;
 use crate::admission::match_conditions::MatchConditions;
-use crate::admission::request::Request;
 use crate::admission::rules::{self, Rule};
-use crate::builtin::fields::{items, str_of};
 use crate::catalog::Catalog;
+use crate::fields::{items, str_of};
+use crate::registry::admission::Request;
 use crate::resource::Resource;
 use crate::webhook::ClientConfig;
 

@@ -32,7 +32,7 @@ pub(super) fn question(
     object: &Value,
     old: &Value,
 ) -> Question {
-    let uid = crate::registry::new_uid();
+    let uid = crate::stored::new_uid();
     attributes["uid"] = uid.as_str().into();
     attributes["object"] = object.clone();
     attributes["oldObject"] = old.clone();

@@ -5,20 +5,16 @@ use http::header::ACCEPT;
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-use super::Remains;
+use super::{Remains, Server};
 use crate::aggregation::Remote;
-use crate::builtin::fields::{items, str_of};
+use crate::fields::{items, str_of};
 use crate::registry::Registry;
 
 /// Deletes what there is, when `delete`, and counts what stays. A server that cannot say what it
 /// serves may hold something.
-pub(super) async fn sweep(
-    registry: &Registry,
-    namespace: &str,
-    delete: bool,
-    remains: &mut Remains,
-) {
-    for (api, elsewhere) in registry.aggregation().remotes() {
+pub(super) async fn sweep(server: &Server, namespace: &str, delete: bool, remains: &mut Remains) {
+    let registry = &server.registry;
+    for (api, elsewhere) in server.aggregation.table().remotes() {
         if !elsewhere.available || !elsewhere.published.is_current {
             let version = format!("{}/{}", api.group, api.version);
             remains.unknown.push(format!("{version}: stale GroupVersion discovery: {version}"));

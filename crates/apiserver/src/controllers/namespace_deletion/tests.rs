@@ -3,17 +3,18 @@
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 
 use super::*;
+use crate::admission::AdmissionChain;
+use crate::kind::Kind;
 
 #[tokio::test]
 async fn a_kind_that_is_removed_meanwhile_holds_up_no_namespace() {
     let folder = tempfile::tempdir().expect("a folder");
     let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default());
-    let registry = Registry::start(storage.expect("a new storage")).await.expect("a registry");
-    let mut kinds = crate::builtin::management_profile();
-    let position = kinds.iter().position(|kind| kind.plural == "secrets").expect("a kind");
+    let admission = Arc::new(AdmissionChain::default());
+    let registry = Registry::start(storage.expect("a new storage"), admission).await;
+    let registry = registry.expect("a registry");
     // Its definition was deleted after the catalog was read.
-    let removed = Arc::new(kinds.swap_remove(position));
-    registry.install(kinds).await.expect("the other kinds");
+    let removed = Arc::new(Kind::new("", "secrets", "secret", "Secret").into_resource());
     let mut remains = Remains::default();
     let swept = sweep_resource(&registry, &removed, "default", true, &mut remains).await;
     assert!(swept.is_ok(), "{:?}", swept.err());

@@ -9,8 +9,8 @@ use serde_json::Value;
 use structural_schema::schema::CAUSES_MAX;
 use structural_schema::{JsonPath, Schema};
 
-use crate::custom::conversion::REVIEW_VERSIONS;
 use crate::custom::names::{APPROVAL_ANNOTATION, is_established, is_protected};
+use crate::strategy::conversion::REVIEW_VERSIONS;
 use crate::webhook;
 
 const IMMUTABLE: &str = "field is immutable";

@@ -31,7 +31,7 @@ impl Rights {
     pub fn of(context: &Context<'_>) -> Self {
         let extensions = &context.parts.extensions;
         let mut required =
-            vec![crate::server::attributes(context.user, context.info, context.info.verb)];
+            vec![Attributes::of_request(context.user, context.info, context.info.verb)];
         if let Some(impersonated) = extensions.get::<ImpersonatedBy>() {
             required.extend(impersonated.required.iter().cloned());
         }

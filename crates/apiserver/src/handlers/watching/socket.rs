@@ -28,8 +28,8 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSoc
 
 use crate::body::respond::{self, Body};
 use crate::cache::Framing;
+use crate::connect::LongRunning;
 use crate::serve::Connection;
-use crate::server::Lasting;
 
 /// Longest wait for the connection after the upgrade was agreed to.
 const UPGRADE_TIME_MAX: Duration = Duration::from_secs(10);
@@ -66,7 +66,7 @@ pub fn open(
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         return response;
     }
-    let lasting = Lasting::default();
+    let lasting = LongRunning::default();
     response.extensions_mut().insert(lasting.clone());
     let connection = parts.extensions.get::<Connection>().cloned();
     tokio::spawn(async move {

@@ -12,12 +12,12 @@ use super::{
     Target, WriteOptions, Written, check_decodable, check_fields, check_namespace, check_type, now,
     unstored,
 };
-use crate::admission::Taken;
-use crate::admission::request::Request;
-use crate::admission::switches::Switchable;
+use crate::built_in_plugins::Switchable;
+use crate::registry::admission::Request;
+use crate::registry::admission::Taken;
 use crate::registry::{Registry, storage_failed};
 use crate::resource::Resource;
-use crate::stored::Stored;
+use crate::stored::{Stored, new_uid};
 use crate::strategy::{Operation, Write};
 
 /// Attempts at a free generated name.
@@ -246,14 +246,6 @@ fn ensure_name(target: &Target<'_>, object: &mut Value) -> Result<String, Status
     };
     object.set_meta("name", name.clone());
     Ok(name)
-}
-
-/// A random (version 4) UUID.
-pub(crate) fn new_uid() -> String {
-    let bits: u128 = rand::random();
-    let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
-    let hex = format!("{bits:032x}");
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 /// There is an object of that name, or still is.

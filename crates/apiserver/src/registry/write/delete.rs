@@ -9,7 +9,7 @@ use storage::{Expect, StorageError};
 
 use super::update::held;
 use super::{CONFLICT_RETRIES_MAX, Target, WriteOptions, now, unstored};
-use crate::admission::request::Request;
+use crate::registry::admission::Request;
 use crate::registry::{Registry, storage_failed};
 use crate::stored::Stored;
 use crate::strategy::Operation;

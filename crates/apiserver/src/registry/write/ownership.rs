@@ -14,9 +14,9 @@ use structured_merge::{
 use versions::KindVersions;
 
 use crate::catalog::Catalog;
-use crate::openapi::builtin;
 use crate::registry::Registry;
 use crate::resource::Resource;
+use crate::schemas::builtin;
 
 /// Where the entries of the outcome come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

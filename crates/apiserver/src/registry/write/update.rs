@@ -15,8 +15,8 @@ use super::{
     CONFLICT_RETRIES_MAX, Target, WriteOptions, Written, bring_to_version, check_decodable,
     check_fields, check_namespace, check_type, spec_differs, unstored,
 };
-use crate::admission::Taken;
-use crate::admission::request::Request;
+use crate::registry::admission::Request;
+use crate::registry::admission::Taken;
 use crate::registry::convert::stored_as;
 use crate::registry::{Registry, storage_failed};
 use crate::resource::Resource;

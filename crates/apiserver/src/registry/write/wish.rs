@@ -4,8 +4,8 @@ use api_meta::status::Status;
 use serde_json::Value;
 
 use super::ownership::{Owners, Ownership};
-use crate::admission::Taken;
 use crate::registry::Registry;
+use crate::registry::admission::Taken;
 use crate::resource::Resource;
 
 /// What a change makes of the current state. It may run several times.

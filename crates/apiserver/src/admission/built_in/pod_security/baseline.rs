@@ -9,7 +9,7 @@ use super::checks::{
     Check, Checked, LATEST, USER_NAMESPACES, Violation, containers, forbidden_values, plural,
     quoted, setters, violation,
 };
-use crate::builtin::fields::{items, str_of};
+use crate::fields::{items, str_of};
 
 const CAPABILITIES: [&str; 13] = [
     "AUDIT_WRITE",

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::policy::{Level, Standard};
 use super::{baseline, restricted};
-use crate::builtin::fields::{items, str_of};
+use crate::fields::{items, str_of};
 
 /// Since then pods in a user namespace of their own may do what others may not.
 pub(super) const USER_NAMESPACES: u32 = 35;

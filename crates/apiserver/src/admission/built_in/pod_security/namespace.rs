@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::checks::{Checked, Verdict};
 use super::policy::{Level, Policy, Standard};
-use crate::admission::request::{Operation, Request};
+use crate::registry::admission::{Operation, Request};
 use crate::registry::{ListQuery, Registry, Version};
 
 /// Pods that are looked at.

@@ -9,7 +9,7 @@ use super::checks::{
     Check, Checked, USER_NAMESPACES, Violation, containers, forbidden_values, plural, quoted,
     setters, violation,
 };
-use crate::builtin::fields::{items, str_of};
+use crate::fields::{items, str_of};
 
 /// Since then the fields are there that a check is about.
 const ESCALATION_SINCE: u32 = 8;

@@ -11,11 +11,11 @@ use structured_merge::{Duplicates, Schema, Typed};
 
 use crate::admission::expressions::{Composition, Expression, Facts, evaluate_all};
 use crate::admission::forms::has_own_kind;
-use crate::admission::request::Request;
-use crate::builtin::fields::str_of;
-use crate::openapi::builtin;
+use crate::fields::str_of;
+use crate::registry::admission::Request;
 use crate::registry::merge_schema;
 use crate::resource::Resource;
+use crate::schemas::builtin;
 
 /// Cost units that one mutation may use.
 const COST_MAX: u64 = 10_000_000;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::super::mutating::PatchType;
 use super::{bound, constraints, scope};
 use crate::admission::expressions::Composition;
-use crate::builtin::fields::{items, str_of};
+use crate::fields::{items, str_of};
 
 /// There is nothing to change in a delete.
 const OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];

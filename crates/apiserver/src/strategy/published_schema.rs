@@ -1,0 +1,36 @@
+//! The schema of a custom resource as clients are shown it.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// The schema of a custom resource as clients are shown it.
+///
+/// Kept compressed: it is read once in a while, and there may be a thousand.
+#[derive(Clone)]
+pub struct PublishedSchema {
+    gzipped: Bytes,
+    digest: [u8; 32],
+}
+
+impl PublishedSchema {
+    pub fn new(schema: &Value) -> Self {
+        let json = schema.to_string();
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(json.as_bytes()).expect("writing to memory does not fail");
+        let gzipped = encoder.finish().expect("writing to memory does not fail").into();
+        Self { gzipped, digest: Sha256::digest(&json).into() }
+    }
+    /// Names the content.
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+    pub fn to_json(&self) -> Value {
+        let decoder = flate2::read::GzDecoder::new(self.gzipped.as_ref());
+        serde_json::from_reader(decoder).expect("compressed by new()")
+    }
+}
