@@ -5,9 +5,9 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value};
 
 use crate::browser::is_browser;
+use crate::collection::reduced::hinted;
 use crate::error::ApiError;
-use crate::reduced::hinted;
-use crate::urls::query_pairs;
+use crate::types::urls::query_pairs;
 
 /// The largest request body.
 pub const BODY_SIZE_MAX: usize = 2 * 1024 * 1024;

@@ -5,8 +5,8 @@
 
 use http::{HeaderMap, HeaderValue, Method, header};
 
-use crate::context::Caller;
 use crate::error::ApiError;
+use crate::types::context::Caller;
 
 pub(crate) fn is_browser(headers: &HeaderMap) -> bool {
     let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());

@@ -1,15 +1,18 @@
 //! The wire form of resources and collections: default links and actions, the envelope of lists.
 
+pub mod listing;
+pub mod query;
+pub(crate) mod reduced;
+
 use serde_json::{Map, Value, json};
 
-use crate::context::{Context, Presentation};
-use crate::descriptor::{Descriptor, Resource};
-use crate::listing::Page;
+use crate::collection::listing::Page;
+use crate::collection::query::{ListQuery, PageUrl};
 use crate::mapping;
-use crate::query::{ListQuery, PageUrl};
-use crate::reduced;
 use crate::state::summarise;
-use crate::store::Key;
+use crate::types::context::{Context, Presentation};
+use crate::types::descriptor::{Descriptor, Resource};
+use crate::types::store::Key;
 
 /// A stored object as the caller sees it, formatter and all.
 pub(crate) fn resource(

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::field::{Field, FieldType, Place, StructType};
-use crate::registry::Registry;
+use crate::types::field::{Field, FieldType, Place, StructType};
+use crate::types::registry::Registry;
 
 /// Why an object describes no type.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

@@ -31,12 +31,12 @@ use tokio_util::task::TaskTracker;
 use self::follower::{Asked, Follower, Topic};
 use self::places::Places;
 use self::watch::Watches;
-use crate::context::{Caller, Context};
 use crate::error::ApiError;
 use crate::operations::{self, Narrowed};
-use crate::registry::Registry;
 use crate::route::{Route, Target, route};
-use crate::urls::{Urls, query_pairs};
+use crate::types::context::{Caller, Context};
+use crate::types::registry::Registry;
+use crate::types::urls::{Urls, query_pairs};
 
 /// Sockets open at once.
 pub const SOCKETS_MAX: usize = 4_096;

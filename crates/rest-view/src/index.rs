@@ -30,14 +30,14 @@ use tokio::time::Instant;
 
 use self::table::{Columns, Table};
 use crate::collection::Showing;
-use crate::context::Context;
-use crate::descriptor::Descriptor;
+use crate::collection::listing::{Lists, Page, Wanted, scan};
+use crate::collection::query::ListQuery;
 use crate::error::ApiError;
 use crate::journal::{Ended, Follow, Journal, News};
-use crate::listing::{Lists, Page, Wanted, scan};
-use crate::query::ListQuery;
-use crate::registry::Registry;
-use crate::store::KubeResource;
+use crate::types::context::Context;
+use crate::types::descriptor::Descriptor;
+use crate::types::registry::Registry;
+use crate::types::store::KubeResource;
 
 /// A type with fewer objects needs no index: to read them takes some milliseconds.
 pub const INDEXED_FROM: usize = 1_000;

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::descriptor::Descriptor;
 use crate::error::ApiError;
-use crate::field::{Field, FieldType};
-use crate::registry::Registry;
+use crate::types::descriptor::Descriptor;
+use crate::types::field::{Field, FieldType};
+use crate::types::registry::Registry;
 
 static NOTHING: Value = Value::Null;
 /// Characters of refused text that its refusal repeats.

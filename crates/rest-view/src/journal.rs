@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 
 use crate::error::ApiError;
-use crate::store::{Key, KubeResource};
+use crate::types::store::{Key, KubeResource};
 
 /// An object as a list of its resource shows it, in JSON. Best shared with who else keeps it.
 #[derive(Clone, Debug)]

@@ -18,44 +18,35 @@
 //!
 //! Not here: authentication (the [`Caller`] is given). The rules of the wire, each with its test, are in `docs/compat/management-api.md`.
 
-pub mod action;
 mod answer;
 pub mod audit;
 mod browser;
 mod collection;
-pub mod context;
-mod crd;
-pub mod descriptor;
 pub mod dynamic;
 pub mod error;
 pub mod feed;
-pub mod field;
 pub mod index;
 mod input;
 pub mod journal;
-pub mod link;
-pub mod listing;
 pub mod mapping;
 mod openapi;
 mod operations;
-pub mod query;
-mod reduced;
 mod references;
-pub mod registry;
-mod rights;
 pub mod route;
 mod schema;
 pub mod state;
-pub mod store;
-pub mod urls;
+pub mod types;
 pub mod view;
 
 #[cfg(test)]
 mod tests;
 
+pub use collection::{listing, query};
+pub use types::{action, context, descriptor, field, link, registry, store, urls};
+
 pub use action::{Action, ActionAnswer, ActionHandler, ActionRequest};
 pub use audit::AuditNotes;
-pub use context::{Caller, Context, Presentation};
+pub use context::{Caller, Context, Inside, Presentation};
 pub use descriptor::{Descriptor, Formatter, Ids, Mapper, Methods, Naming, Resource, Validator};
 pub use dynamic::DynamicSchema;
 pub use error::ApiError;
@@ -66,8 +57,7 @@ pub use journal::{Follow, Journal};
 pub use link::Link;
 pub use listing::{Lists, Page, Scan, Wanted};
 pub use registry::{ApiVersion, Registry};
-pub use rights::MayChange;
-pub use route::Inside;
 pub use store::{Followed, Form, Key, KubeResource, KubeStore, ListScope, Store, Tells, Visible};
+pub use types::rights::MayChange;
 pub use urls::Urls;
 pub use view::RestView;

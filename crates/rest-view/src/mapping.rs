@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::descriptor::{CREATOR_ANNOTATION, Descriptor};
-use crate::field::{Field, FieldType, Place};
-use crate::registry::Registry;
+use crate::types::descriptor::{CREATOR_ANNOTATION, Descriptor};
+use crate::types::field::{Field, FieldType, Place};
+use crate::types::registry::Registry;
 
 /// Objects made here carry it.
 const CREATOR_LABEL: (&str, &str) = ("cattle.io/creator", "norman");

@@ -12,9 +12,9 @@ mod schemas;
 
 use serde_json::{Map, Value, json};
 
-use crate::registry::{ApiVersion, Registry};
 use crate::schema::reachable;
-use crate::urls::Urls;
+use crate::types::registry::{ApiVersion, Registry};
+use crate::types::urls::Urls;
 
 const OPENAPI: &str = "3.0.3";
 /// The last part of a document's path, without the ending that says its form.

@@ -3,22 +3,23 @@
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use crate::action::{Action, ActionAnswer, ActionRequest};
 use crate::answer::Answer;
 use crate::collection;
-use crate::context::Context;
-use crate::descriptor::Descriptor;
+use crate::collection::listing::{Lists, Page, Wanted};
+use crate::collection::query::{Filter, ListQuery, Modifier};
+use crate::collection::reduced;
 use crate::error::ApiError;
-use crate::field::Place;
 use crate::input::{self, Operation};
-use crate::listing::{Lists, Page, Wanted};
 use crate::mapping;
-use crate::query::{Filter, ListQuery, Modifier};
-use crate::reduced;
 use crate::references;
-use crate::rights;
-use crate::route::{Inside, Route};
-use crate::store::{DeleteOptions, Key, ListScope};
+use crate::route::Route;
+use crate::types::action::{Action, ActionAnswer, ActionRequest};
+use crate::types::context::Context;
+use crate::types::context::Inside;
+use crate::types::descriptor::Descriptor;
+use crate::types::field::Place;
+use crate::types::rights;
+use crate::types::store::{DeleteOptions, ListScope};
 
 /// Attempts of an update that meets concurrent writes.
 const UPDATE_ATTEMPTS_MAX: usize = 5;
@@ -118,7 +119,7 @@ pub(crate) async fn require(
     id: &str,
     narrowed: &Narrowed,
 ) -> Result<(), ApiError> {
-    let stored = descriptor.store.get(context, &key_of(descriptor, id)?).await?;
+    let stored = descriptor.store.get(context, &descriptor.key_of(id)?).await?;
     let view = mapping::to_view(descriptor, context.registry, &stored, false);
     if view.get(&narrowed.field).and_then(Value::as_str) == Some(narrowed.id.as_str()) {
         return Ok(());
@@ -134,14 +135,14 @@ pub(crate) async fn require_around(context: &Context<'_>, route: &Route) -> Resu
         None => route.version.path.as_str(),
     };
     let descriptor = context.registry.find(version, parent).ok_or_else(ApiError::no_such_id)?;
-    descriptor.store.get(context, &key_of(descriptor, id)?).await.map(drop)
+    descriptor.store.get(context, &descriptor.key_of(id)?).await.map(drop)
 }
 
 pub(crate) async fn get(context: &Context<'_>, descriptor: &Descriptor, id: &str) -> Outcome {
     if !descriptor.methods.get {
         return Err(ApiError::method_not_allowed("GET"));
     }
-    let stored = descriptor.store.get(context, &key_of(descriptor, id)?).await?;
+    let stored = descriptor.store.get(context, &descriptor.key_of(id)?).await?;
     shown(context, descriptor, stored, StatusCode::OK, false).await
 }
 
@@ -159,26 +160,6 @@ async fn shown(
         resource = rights::trim_one(context, descriptor, resource).await?;
     }
     Ok(Answer::Json(status, reduced::to_json(context, descriptor, resource)))
-}
-
-/// `ns:name` for namespaced types, a name without `:` for others, unless the type says otherwise.
-/// Anything else is no id.
-pub(crate) fn key_of(descriptor: &Descriptor, id: &str) -> Result<Key, ApiError> {
-    if let Some(ids) = &descriptor.ids {
-        return ids.key(id).ok_or_else(ApiError::no_such_id);
-    }
-    let is_segment = |text: &str| {
-        !text.is_empty() && text != "." && text != ".." && !text.contains(['/', '%', ':'])
-    };
-    let (namespace, name) = match (descriptor.namespaced, id.split_once(':')) {
-        (true, Some((namespace, name))) if is_segment(namespace) => (namespace, name),
-        (false, None) => ("", id),
-        _ => return Err(ApiError::no_such_id()),
-    };
-    if !is_segment(name) {
-        return Err(ApiError::no_such_id());
-    }
-    Ok(Key { namespace: namespace.to_owned(), name: name.to_owned() })
 }
 
 pub(crate) async fn create(
@@ -213,7 +194,7 @@ pub(crate) async fn update(
     if !descriptor.methods.update {
         return Err(ApiError::method_not_allowed("PUT"));
     }
-    let key = key_of(descriptor, id)?;
+    let key = descriptor.key_of(id)?;
     let input = input::check(descriptor, context.registry, &body, Operation::Update)?;
     let replace = context.query_value("_replace") == Some("true");
     let mut attempt = 1;
@@ -242,7 +223,7 @@ pub(crate) async fn delete(context: &Context<'_>, descriptor: &Descriptor, id: &
             .query_value("gracePeriodSeconds")
             .and_then(|text| text.parse().ok()),
     };
-    let key = key_of(descriptor, id)?;
+    let key = descriptor.key_of(id)?;
     references::refuse_held(context, descriptor, &key, id).await?;
     match descriptor.store.delete(context, &key, &options).await? {
         Some(stored) => shown(context, descriptor, stored, StatusCode::OK, false).await,
@@ -264,7 +245,7 @@ pub(crate) async fn act(
         .find(|action| action.name.eq_ignore_ascii_case(name))
         .ok_or_else(|| ApiError::invalid_action(name))?;
     let object = match id {
-        Some(id) => match descriptor.store.get(context, &key_of(descriptor, id)?).await {
+        Some(id) => match descriptor.store.get(context, &descriptor.key_of(id)?).await {
             Ok(object) => Some(object),
             Err(error) if error.is_forbidden() => return Err(ApiError::no_such_id()),
             Err(error) => return Err(error),
@@ -298,7 +279,7 @@ pub(crate) async fn follow(
         let what = if inside.is_some() { "schema" } else { "link" };
         return Err(ApiError::not_found(format!("failed to find {what} {name}")));
     };
-    let stored = descriptor.store.get(context, &key_of(descriptor, id)?).await?;
+    let stored = descriptor.store.get(context, &descriptor.key_of(id)?).await?;
     if !link.is_available(&stored, context.caller) {
         return Err(ApiError::not_found(format!("link \"{name}\" is not available now")));
     }

@@ -6,13 +6,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::context::Context;
-use crate::descriptor::Descriptor;
 use crate::error::ApiError;
-use crate::field::FieldType;
 use crate::mapping;
-use crate::operations::key_of;
-use crate::store::{Key, ListScope};
+use crate::types::context::Context;
+use crate::types::descriptor::Descriptor;
+use crate::types::field::FieldType;
+use crate::types::store::{Key, ListScope};
 
 /// Refuses input that names an object which is not there. `stored`: what an update changes; references
 /// that it has stay.
@@ -31,7 +30,7 @@ pub(crate) async fn require(
         let known: Vec<&str> = before.iter().flat_map(ids).collect();
         let sent = input.get(&field.name).into_iter().flat_map(ids);
         for id in sent.filter(|id| !known.contains(id)) {
-            let found = match key_of(target, id) {
+            let found = match target.key_of(id) {
                 Ok(key) => target.store.get(context, &key).await.map(drop),
                 Err(error) => Err(error),
             };
@@ -74,7 +73,7 @@ pub(crate) async fn refuse_held(
                 continue;
             }
             let holder = crate::collection::id_of(other, &stored);
-            if other.store.get(context, &key_of(other, &holder)?).await.is_ok() {
+            if other.store.get(context, &other.key_of(&holder)?).await.is_ok() {
                 let holder = format!("{} [{holder}]", words(&other.id));
                 return Err(in_use(descriptor, id, &holder));
             }

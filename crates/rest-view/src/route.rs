@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::descriptor::Descriptor;
 use crate::openapi;
-use crate::registry::{ApiVersion, Registry};
-use crate::urls::{Urls, decode};
+use crate::types::context::Inside;
+use crate::types::descriptor::Descriptor;
+use crate::types::registry::{ApiVersion, Registry};
+use crate::types::urls::{Urls, decode};
 
 /// Letters that a version's last segment may have too many (`/v3/cluster` serves `/v3/clusters`).
 const PLURAL_SUFFIX_MAX: usize = 2;
@@ -49,14 +50,6 @@ pub enum Target {
     },
     /// No such type.
     Unknown(String),
-}
-
-/// The resource with a sub-context that a path goes through.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inside {
-    /// Its type.
-    pub kind: String,
-    pub id: String,
 }
 
 #[derive(Clone)]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::action::Action;
-use crate::descriptor::Descriptor;
-use crate::field::{Field, FieldType, StructType};
-use crate::registry::{ApiVersion, Named, Registry};
-use crate::urls::Urls;
+use crate::types::action::Action;
+use crate::types::descriptor::Descriptor;
+use crate::types::field::{Field, FieldType, StructType};
+use crate::types::registry::{ApiVersion, Named, Registry};
+use crate::types::urls::Urls;
 
 /// The schemas of a version, by id: of what can be listed or read, and of all that these name.
 ///

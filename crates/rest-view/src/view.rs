@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, Format, body_of, format_of};
 use crate::browser;
 use crate::collection;
-use crate::context::{Caller, Context, Presentation};
-use crate::descriptor::Descriptor;
+use crate::collection::listing::{Lists, Scan};
 use crate::error::ApiError;
 use crate::feed::{self, Feed, Subscriber};
-use crate::field::StructType;
-use crate::listing::{Lists, Scan};
 use crate::openapi;
 use crate::operations::{self, Narrowed};
-use crate::registry::{ApiVersion, Registry};
 use crate::route::{DocumentForm, Route, Target, route};
 use crate::schema;
-use crate::urls::{Urls, query_pairs};
+use crate::types::context::{Caller, Context, Presentation};
+use crate::types::descriptor::Descriptor;
+use crate::types::field::StructType;
+use crate::types::registry::{ApiVersion, Registry};
+use crate::types::urls::{Urls, query_pairs};
 
 pub use crate::answer::BODY_SIZE_MAX;
 

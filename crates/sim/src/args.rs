@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use apiserver::built_in_plugins::{BuiltInPlugins, Switchable};
 use apiserver::audit::AuditFlags;
+use apiserver::built_in_plugins::{BuiltInPlugins, Switchable};
 use apiserver::service_range::ServiceRange;
 use clap::Args;
 use kubernetes_api::assembly::Controllers;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use apiserver::ApiServer;
-use apiserver::built_in_plugins::BuiltInPlugins;
 use apiserver::aggregation::FrontProxy;
 use apiserver::audit::AuditFlags;
+use apiserver::built_in_plugins::BuiltInPlugins;
 use apiserver::controllers;
 use apiserver::service_accounts::SigningKey;
 use apiserver::service_range::ServiceRange;

@@ -13,16 +13,16 @@ use super::inbox::{Inbox, Item, Missed, News};
 use super::watch::{Watch, Watches};
 use super::{SIGHT_LOOK_SHARE, Subscriber};
 use crate::collection;
-use crate::context::{Context, Presentation};
-use crate::descriptor::Descriptor;
 use crate::error::ApiError;
 use crate::operations::Narrowed;
-use crate::registry::Registry;
-use crate::rights;
-use crate::route::Inside;
 use crate::state::INITIALIZING_FOR;
-use crate::store::{Key, ListScope};
-use crate::urls::Urls;
+use crate::types::context::Inside;
+use crate::types::context::{Context, Presentation};
+use crate::types::descriptor::Descriptor;
+use crate::types::registry::Registry;
+use crate::types::rights;
+use crate::types::store::{Key, ListScope};
+use crate::types::urls::Urls;
 
 /// Objects of a type that are remembered as not to be seen, so that their changes cost nothing.
 const HIDDEN_MAX: usize = 10_000;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::{KEYS_WAITING_MAX, REMOVED_WAITING_MAX};
-use crate::store::Key;
+use crate::types::store::Key;
 
 /// Index of a type among the socket's, and the object.
 pub(super) type Item = (usize, Arc<Key>);

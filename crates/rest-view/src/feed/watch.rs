@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::inbox::{Inbox, News};
 use crate::error::ApiError;
-use crate::store::{Followed, Form, Key, KubeResource, METADATA_LIST, Tells};
+use crate::types::store::{Followed, Form, Key, KubeResource, METADATA_LIST, Tells};
 
 /// Pause before a watch that the API server ended is taken up again where it was.
 const RESUME_PAUSE: Duration = Duration::from_millis(100);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::query::{Filter, as_text};
+use crate::collection::query::{Filter, as_text};
 
 /// Stands for a field that is not there or null. Sorts as the empty text, and counts as the field's
 /// default in filters.

@@ -10,15 +10,15 @@ use serde_json::{Map, Value};
 
 use super::column::{Column, Sieve};
 use crate::collection;
-use crate::context::{Caller, Presentation};
-use crate::descriptor::Descriptor;
+use crate::collection::listing::{Page, cut};
+use crate::collection::query::ListQuery;
 use crate::journal::{Change, Recorded};
-use crate::listing::{Page, cut};
-use crate::query::ListQuery;
-use crate::registry::Registry;
 use crate::state;
-use crate::store::{Key, Visible};
-use crate::urls::Urls;
+use crate::types::context::{Caller, Presentation};
+use crate::types::descriptor::Descriptor;
+use crate::types::registry::Registry;
+use crate::types::store::{Key, Visible};
+use crate::types::urls::Urls;
 
 /// The fields that lists are filtered by; whether also sorted by.
 pub(super) type Columns = BTreeMap<String, bool>;

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{Components, Part, json_content, reference};
-use crate::action::Action;
-use crate::descriptor::Descriptor;
-use crate::field::{Field, FieldType};
-use crate::query::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
-use crate::registry::Named;
+use crate::collection::query::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use crate::types::action::Action;
+use crate::types::descriptor::Descriptor;
+use crate::types::field::{Field, FieldType};
+use crate::types::registry::Named;
 
 /// Parameters of every list, which no filter may be called like.
 const LIST_PARAMETERS: [&str; 4] = ["limit", "marker", "sort", "order"];

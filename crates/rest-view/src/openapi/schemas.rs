@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{Components, Part, reference};
-use crate::descriptor::Descriptor;
-use crate::field::{Field, FieldType};
-use crate::registry::{Named, Registry};
+use crate::types::descriptor::Descriptor;
+use crate::types::field::{Field, FieldType};
+use crate::types::registry::{Named, Registry};
 
 /// What every resource has, whatever its type says.
 const OF_EVERY_RESOURCE: [&str; 5] = ["id", "type", "baseType", "links", "actions"];

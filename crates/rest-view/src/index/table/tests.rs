@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::*;
 use crate::ApiVersion;
-use crate::listing::page_of;
-use crate::query::{Filter, Modifier};
+use crate::collection::listing::page_of;
+use crate::collection::query::{Filter, Modifier};
 use crate::tests::world::{depot, widget};
 
 const NAMESPACES: [&str; 3] = ["d-1", "d-10", "d-2"];

@@ -9,9 +9,8 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::AuditNotes;
-use crate::registry::Registry;
-use crate::route::Inside;
-use crate::urls::Urls;
+use crate::types::registry::Registry;
+use crate::types::urls::Urls;
 
 /// Who sent the request, as authentication found out.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +46,14 @@ impl Caller {
     pub fn is_anonymous(&self) -> bool {
         self.user_id.is_empty()
     }
+}
+
+/// The resource with a sub-context that a path goes through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inside {
+    /// Its type.
+    pub kind: String,
+    pub id: String,
 }
 
 /// What showing a resource depends on, beside the resource. No way to ask anybody anything.

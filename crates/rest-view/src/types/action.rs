@@ -7,9 +7,9 @@ use futures::future::BoxFuture;
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use crate::context::{Caller, Context};
-use crate::descriptor::Descriptor;
 use crate::error::ApiError;
+use crate::types::context::{Caller, Context};
+use crate::types::descriptor::Descriptor;
 
 /// Whether an action is offered on an object now; decides what the resource's `actions` lists.
 pub type Available = Arc<dyn Fn(&Value, &Caller) -> bool + Send + Sync>;

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use crate::collection;
-use crate::context::Context;
-use crate::descriptor::{Descriptor, Resource};
-use crate::field::{Field, FieldType};
-use crate::registry::Registry;
+use crate::types::context::Context;
+use crate::types::descriptor::{Descriptor, Resource};
+use crate::types::field::{Field, FieldType};
+use crate::types::registry::Registry;
 
 /// Begins the name of a field that is not set, followed by its description and type, each in round
 /// brackets, and its name. YAML shows such fields as comments.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::descriptor::Descriptor;
-use crate::field::{Field, StructType};
+use crate::types::descriptor::Descriptor;
+use crate::types::field::{Field, StructType};
 
 /// An API version: a path with the types below it.
 #[derive(Clone, Debug, PartialEq, Eq)]

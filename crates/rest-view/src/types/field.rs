@@ -315,7 +315,7 @@ impl StructType {
     }
     /// The embedded type of an object in a CRD's schema, and those nested in it.
     pub fn derived(id: &str, schema: &Value) -> Vec<Self> {
-        crate::crd::derive_struct(id, schema)
+        crate::types::crd::derive_struct(id, schema)
     }
     /// The usual condition: type, status, reason, message and two times as text.
     pub fn condition(id: &str) -> Self {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::descriptor::Descriptor;
-use crate::field::{Field, FieldType, Place, StructType};
+use crate::types::descriptor::Descriptor;
+use crate::types::field::{Field, FieldType, Place, StructType};
 
 /// Nested objects deeper than this become `json`.
 const DEPTH_MAX: usize = 16;

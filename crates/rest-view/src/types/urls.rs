@@ -2,7 +2,7 @@
 
 use http::HeaderMap;
 
-use crate::descriptor::Descriptor;
+use crate::types::descriptor::Descriptor;
 
 /// Builds links. All of them begin with the scheme, host and prefix the caller used.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::action::Action;
-use crate::context::Presentation;
 use crate::error::ApiError;
-use crate::field::{Field, FieldType, Place, StructType};
-use crate::link::Link;
-use crate::store::{Key, KubeResource, KubeStore, Store};
+use crate::types::action::Action;
+use crate::types::context::Presentation;
+use crate::types::field::{Field, FieldType, Place, StructType};
+use crate::types::link::Link;
+use crate::types::store::{Key, KubeResource, KubeStore, Store};
 
 /// The annotation that says who created an object; shown as `creatorId`.
 pub const CREATOR_ANNOTATION: &str = "field.cattle.io/creatorId";
@@ -175,6 +175,29 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
+    /// The object that an id names: `ns:name` for namespaced types, a name without `:` for others,
+    /// unless the type has [`Ids`] of its own.
+    ///
+    /// # Errors
+    /// It is no id of the type.
+    pub(crate) fn key_of(&self, id: &str) -> Result<Key, ApiError> {
+        if let Some(ids) = &self.ids {
+            return ids.key(id).ok_or_else(ApiError::no_such_id);
+        }
+        let is_segment = |text: &str| {
+            !text.is_empty() && text != "." && text != ".." && !text.contains(['/', '%', ':'])
+        };
+        let (namespace, name) = match (self.namespaced, id.split_once(':')) {
+            (true, Some((namespace, name))) if is_segment(namespace) => (namespace, name),
+            (false, None) => ("", id),
+            _ => return Err(ApiError::no_such_id()),
+        };
+        if !is_segment(name) {
+            return Err(ApiError::no_such_id());
+        }
+        Ok(Key { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+
     /// A type over a Kubernetes resource, in version `/v3`, all methods, standard fields only.
     pub fn new(id: &str, plural: &str, resource: KubeResource) -> Self {
         let object_type = Some((resource.api_version(), resource.kind.clone()));
@@ -287,7 +310,7 @@ impl Descriptor {
     /// level become writable fields, those of `status` read-only ones; nested objects become
     /// embedded types named after the type and the field.
     pub fn derive_fields(mut self, schema: &Value) -> Self {
-        let derived = crate::crd::derive(&self, schema);
+        let derived = crate::types::crd::derive(&self, schema);
         for field in derived.fields {
             self.insert(field);
         }

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
-use crate::descriptor::Descriptor;
-use crate::field::{Field, FieldType};
-use crate::listing::Page;
-use crate::urls::encode;
+use crate::collection::listing::Page;
+use crate::types::descriptor::Descriptor;
+use crate::types::field::{Field, FieldType};
+use crate::types::urls::encode;
 
 /// Resources per page unless asked otherwise.
 pub const PAGE_SIZE_DEFAULT: usize = 1_000;

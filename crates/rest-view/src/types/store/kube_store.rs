@@ -11,9 +11,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{DeleteOptions, Key, KubeResource, ListScope, Store, Visible};
-use crate::context::Context;
 use crate::error::ApiError;
-use crate::rights::MayChange;
+use crate::types::context::Context;
+use crate::types::rights::MayChange;
 
 /// Objects that are fetched one by one for a caller who may get but not list them.
 pub const VISIBLE_NAMES_MAX: usize = 1_000;

@@ -3,9 +3,9 @@
 //!
 //! Not for the reply to a create: the rights of who made an object may come a moment later.
 
-use crate::context::Context;
-use crate::descriptor::{Descriptor, Resource};
 use crate::error::ApiError;
+use crate::types::context::Context;
+use crate::types::descriptor::{Descriptor, Resource};
 
 /// What the caller may do with an object that they see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

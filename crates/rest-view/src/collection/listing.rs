@@ -8,11 +8,11 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::collection::Showing;
-use crate::context::{Context, Presentation};
-use crate::descriptor::{Descriptor, Resource};
+use crate::collection::query::ListQuery;
 use crate::error::ApiError;
-use crate::query::ListQuery;
-use crate::store::ListScope;
+use crate::types::context::{Context, Presentation};
+use crate::types::descriptor::{Descriptor, Resource};
+use crate::types::store::ListScope;
 
 /// What a list is asked for.
 #[derive(Clone, Copy)]

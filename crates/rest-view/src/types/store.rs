@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 pub(crate) use self::kube_store::METADATA_LIST;
 pub use self::kube_store::{KubeStore, VISIBLE_FETCHES_MAX, VISIBLE_NAMES_MAX, call, may};
-use crate::context::Context;
 use crate::error::ApiError;
-use crate::rights::MayChange;
-use crate::urls::encode;
+use crate::types::context::Context;
+use crate::types::rights::MayChange;
+use crate::types::urls::encode;
 
 /// Names one object. `namespace` is empty for cluster-scoped ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]

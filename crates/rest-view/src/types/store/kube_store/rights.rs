@@ -6,10 +6,10 @@ use futures::{StreamExt, TryStreamExt};
 use serde_json::Value;
 
 use super::{VISIBLE_FETCHES_MAX, may, rules_in};
-use crate::context::Context;
 use crate::error::ApiError;
-use crate::rights::MayChange;
-use crate::store::{Key, KubeResource};
+use crate::types::context::Context;
+use crate::types::rights::MayChange;
+use crate::types::store::{Key, KubeResource};
 
 /// In the order of `keys`. One object is asked for as it is. For several there are two questions about all
 /// objects and, unless both answers are yes, one about the rules of each namespace.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::action::{ActionHandler, Available};
-use crate::context::Caller;
+use crate::types::action::{ActionHandler, Available};
+use crate::types::context::Caller;
 
 /// A named view of one resource, such as its YAML.
 #[derive(Clone)]
