@@ -20,10 +20,6 @@ use crate::aggregation::{Elsewhere, Priority, Table};
 use crate::catalog::{Catalog, compare_versions};
 use crate::resource::{Backend, Resource, Subresource};
 
-/// Media type of aggregated answers; clients decide by its parameters how to read the body.
-pub const AGGREGATED_MEDIA_TYPE: &str =
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
 /// What is served here and, through here, elsewhere.
 #[derive(Clone, Copy)]
 pub struct Served<'a> {

@@ -16,9 +16,9 @@ use kubernetes_protobuf::openapi::Version;
 use parking_lot::Mutex;
 
 use crate::aggregation::Aggregation;
-use crate::body::negotiate::{self, Offer, Transform, Typed};
+use crate::body::negotiate::{self, AGGREGATED_MEDIA_TYPE, Offer, Transform, Typed};
 use crate::body::respond::{self, Body};
-use crate::discovery::{self, AGGREGATED_MEDIA_TYPE, Absent, Aggregated, Served};
+use crate::discovery::{self, Absent, Aggregated, Served};
 use crate::openapi::{Document, Encoding, OpenApi};
 use crate::registry::Registry;
 use crate::request::Query;

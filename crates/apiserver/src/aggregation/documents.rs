@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::{Api, Published, Remote};
-use crate::discovery::AGGREGATED_MEDIA_TYPE;
+use crate::body::negotiate::AGGREGATED_MEDIA_TYPE;
 use crate::fields::{items, str_of};
 use crate::registry::Registry;
 

@@ -11,6 +11,10 @@ const MEDIA_TYPES: &[&str] =
 const WATCH_MEDIA_TYPES: &[&str] =
     &["application/json;stream=watch", kubernetes_protobuf::WATCH_MEDIA_TYPE];
 
+/// Media type of aggregated discovery; clients decide by its parameters how to read the body.
+pub const AGGREGATED_MEDIA_TYPE: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
 /// What a path speaks beyond JSON and YAML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Typed {

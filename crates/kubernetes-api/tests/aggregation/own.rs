@@ -101,7 +101,7 @@ impl Own {
 
     /// Aggregated discovery of all named groups.
     pub async fn aggregated(&self) -> Value {
-        let accept = apiserver::discovery::AGGREGATED_MEDIA_TYPE;
+        let accept = apiserver::body::negotiate::AGGREGATED_MEDIA_TYPE;
         self.send(admin(), "GET", "/apis", accept, &Value::Null).await.1
     }
 
