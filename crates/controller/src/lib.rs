@@ -17,6 +17,7 @@ pub mod reflector;
 pub mod runner;
 pub mod scope;
 pub mod status;
+pub mod with_condition;
 
 pub use activity::{Activity, Controllers};
 pub use downstream::{DownstreamController, DownstreamSets};
@@ -27,6 +28,7 @@ pub use reflector::{Change, Metadata, Projection, Reflector, Reflectors, Whole};
 pub use runner::{Limits, Outcome, Reconcile, Runner};
 pub use scope::{DownstreamScope, ManagementScope};
 pub use status::{ConditionState, OwnedCondition, StatusPatch, Target, Truth};
+pub use with_condition::{ConditionReport, WithCondition};
 
 #[cfg(test)]
 mod tests;

@@ -20,6 +20,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::error::ReconcileError;
 use crate::key::Key;
 
 /// First wait after a watch broke.
@@ -189,6 +190,19 @@ impl<P: Projection> Reflector<P> {
         // The sender lives as long as `self`.
         let _ = synced.wait_for(|synced| *synced).await;
     }
+    /// As [`Self::synced`], but ends when the watch fails before that.
+    ///
+    /// # Errors
+    /// Why the set cannot be listed or watched now. The watch goes on trying.
+    pub async fn try_synced(&self) -> Result<(), ReconcileError> {
+        let attempt = || format!("watch objects of kind {}", P::Object::kind(&()));
+        self.wait_for(|set| match set.last_error() {
+            _ if set.is_synced() => Some(Ok(())),
+            Some(error) => Some(Err(ReconcileError::other(attempt(), error))),
+            None => None,
+        })
+        .await
+    }
     /// Waits until `found` gives something, looking again after every change. Cancel-safe.
     pub async fn wait_for<T>(&self, mut found: impl FnMut(&Self) -> Option<T>) -> T {
         let mut changes = self.changes.subscribe();
@@ -309,6 +323,7 @@ async fn drive<P: Projection>(
             Err(error) => {
                 tracing::debug!(kind = %P::Object::kind(&()), %error, "watch interrupted");
                 *reflector.error.lock() = Some(error.to_string());
+                reflector.changes.send_modify(|count| *count += 1);
                 drop(reflector);
                 if is_unserved(&error) && unserved < UNSERVED_QUICK_MAX {
                     unserved += 1;

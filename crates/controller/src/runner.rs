@@ -109,6 +109,21 @@ impl Runner {
         });
     }
 
+    /// As [`Self::watch`], with a delay, so that a burst of changes is one run.
+    pub fn watch_bursts<P: Projection, I: IntoIterator<Item = Key>>(
+        &self,
+        reflector: &Reflector<P>,
+        delay: Duration,
+        map: impl Fn(&Change<'_, P::Kept>) -> I + Send + Sync + 'static,
+    ) {
+        let queue: Weak<Queue> = Arc::downgrade(&self.queue);
+        reflector.subscribe(move |change| {
+            let Some(queue) = queue.upgrade() else { return false };
+            map(change).into_iter().for_each(|key| queue.add_after(key, delay));
+            true
+        });
+    }
+
     /// As [`Self::watch`], with the object's own key.
     pub fn watch_own<P: Projection>(&self, reflector: &Reflector<P>) {
         self.watch(reflector, |change| [change.key().clone()]);

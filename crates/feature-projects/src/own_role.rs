@@ -1,26 +1,35 @@
-//! The rights of a controller in a downstream cluster, beyond those of the agent: a ClusterRole there, bound to the
-//! controller's own identity, under which it acts by impersonation. Both are owned by our namespace and go with it.
+//! The rights of a controller in a downstream cluster, beyond those of the agent: a ClusterRole there,
+//! bound to the controller's own identity, which the controller impersonates. Our namespace owns both,
+//! so they are deleted with it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use api_management::{Cluster, PolicyRule, ids, keys};
-use controller::{ReconcileError, Reflector, Whole, ensure};
+use controller::{
+    ConditionReport, DownstreamScope, Key, Outcome, OwnedCondition, Queue, Reconcile,
+    ReconcileError, Reflector, Runner, Target, Whole, WithCondition, ensure,
+};
 use feature_kit::ControllerIdentity;
 use feature_kit::ownership::our_namespace;
 use feature_kit::rbac::{role_ref, subject, to_kube};
+use futures::future::BoxFuture;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::ObjectMeta;
 use kube::{Api, Client};
 
-/// The role is looked at again after this time, or when something is refused.
+/// The role is compared again after this time, or when the cluster rejects a request.
 const INTERVAL: Duration = Duration::from_secs(600);
-/// Wait after the role could not be put there; doubles up to [`RETRY_DELAY_MAX`].
-const RETRY_DELAY_MIN: Duration = Duration::from_millis(500);
-const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
+/// Wait after such a rejection: many come together.
+const DEBOUNCE: Duration = Duration::from_millis(500);
+/// What a user can do when the cluster rejects the role.
+const NEXT_STEP: &str = "Drover tries again; check what rejects it in the cluster, an admission \
+    webhook or policy, or apply the import manifest again to restore the rights of the agent";
 
 /// See the module.
 pub struct OwnRole {
+    /// Name of the controller that applies it, in kebab case.
+    pub controller: &'static str,
     /// Of the role and its binding.
     pub name: String,
     /// Value of the label [`keys::DOWNSTREAM_OWNED`].
@@ -31,12 +40,13 @@ pub struct OwnRole {
 
 impl OwnRole {
     pub fn new(
+        controller: &'static str,
         identity: &ControllerIdentity,
         purpose: &'static str,
         rules: Vec<PolicyRule>,
     ) -> Self {
         let name = format!("drover:{}", identity.name);
-        Self { name, purpose, user: identity.user(), rules }
+        Self { controller, name, purpose, user: identity.user(), rules }
     }
 
     fn objects(&self) -> (ClusterRole, ClusterRoleBinding) {
@@ -60,55 +70,86 @@ impl OwnRole {
     }
 }
 
-/// One connected cluster, as far as the role needs it.
-pub struct Place {
+/// A role in one connected cluster. Its one key is the cluster's.
+pub struct AppliedRole {
     pub cluster: String,
     pub clusters: Arc<Reflector<Whole<Cluster>>>,
-    /// Acts in the cluster as its agent.
+    /// Acts in the cluster with the rights of the agent.
     pub agent: Client,
-    /// Whoever is refused something there says so here: it may be for want of the role.
-    pub refused: tokio::sync::Notify,
+    pub role: OwnRole,
+    queue: OnceLock<Arc<Queue>>,
 }
 
-impl Place {
-    /// What removal has just taken away must not come back.
+impl AppliedRole {
+    pub fn new(
+        scope: &DownstreamScope,
+        clusters: Arc<Reflector<Whole<Cluster>>>,
+        role: OwnRole,
+    ) -> Arc<Self> {
+        let (cluster, agent) = (scope.cluster.clone(), scope.client.clone());
+        Arc::new(Self { cluster, clusters, agent, role, queue: OnceLock::new() })
+    }
+
+    /// Whether the cluster is not being removed. What removal deletes must not be created again.
     pub fn is_staying(&self) -> bool {
         let cluster = self.clusters.named(&self.cluster);
         cluster.is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_none())
     }
 
-    /// Keeps the role in the cluster. Never ends.
-    pub async fn keep(&self, role: &OwnRole) {
-        let mut delay = RETRY_DELAY_MIN;
-        self.clusters.synced().await;
-        loop {
-            match self.put(role).await {
-                Ok(()) => {
-                    delay = RETRY_DELAY_MIN;
-                    tokio::select! {
-                        () = tokio::time::sleep(INTERVAL) => {}
-                        () = self.refused.notified() => tokio::time::sleep(delay).await,
-                    }
-                }
-                Err(error) => {
-                    let (cluster, role, error) = (&self.cluster, &role.name, error.chain());
-                    tracing::debug!(%cluster, %role, error, "a role of a controller is not in place yet");
-                    tokio::time::sleep(delay).await;
-                    delay = (delay * 2).min(RETRY_DELAY_MAX);
-                }
-            }
+    /// Compares the role soon. For whoever gets a rejection in the cluster: the role may be missing.
+    pub fn check_soon(&self) {
+        if let Some(queue) = self.queue.get() {
+            queue.add_after(Key::cluster_scoped(&self.cluster), DEBOUNCE);
         }
     }
 
-    async fn put(&self, role: &OwnRole) -> Result<(), ReconcileError> {
-        if self.cluster == ids::LOCAL_CLUSTER || !self.is_staying() {
-            return Ok(());
+    /// Applies the role until the scope ends, and reports that in `condition` of the cluster.
+    ///
+    /// - `client`: acts in the management API.
+    pub async fn run(
+        self: Arc<Self>,
+        client: &Client,
+        condition: OwnedCondition,
+        scope: &DownstreamScope,
+    ) {
+        // In the management API the server acts for itself.
+        if self.cluster == ids::LOCAL_CLUSTER {
+            return;
+        }
+        let report = ConditionReport {
+            condition,
+            client: client.clone(),
+            target: Target::of::<Cluster>("", &self.cluster),
+            next_step: NEXT_STEP.to_owned(),
+        };
+        let runner = Runner::new(Arc::new(WithCondition::new(RoleReconcile(self.clone()), report)));
+        let queue = self.queue.get_or_init(|| runner.queue().clone());
+        queue.add(Key::cluster_scoped(&self.cluster));
+        runner.run(&scope.cluster, &scope.controllers, scope.stop.clone()).await;
+    }
+
+    async fn put(&self) -> Result<Outcome, ReconcileError> {
+        self.clusters.synced().await;
+        if !self.is_staying() {
+            return Ok(Outcome::Done);
         }
         let owner = our_namespace(&self.agent).await?;
-        let (mut role, mut binding) = role.objects();
+        let (mut role, mut binding) = self.role.objects();
         role.metadata.owner_references = Some(vec![owner.clone()]);
         binding.metadata.owner_references = Some(vec![owner]);
         ensure::like(&Api::all(self.agent.clone()), &role).await?;
-        ensure::like(&Api::all(self.agent.clone()), &binding).await.map(drop)
+        ensure::like(&Api::all(self.agent.clone()), &binding).await?;
+        Ok(Outcome::RequeueAfter(INTERVAL))
+    }
+}
+
+struct RoleReconcile(Arc<AppliedRole>);
+
+impl Reconcile for RoleReconcile {
+    fn name(&self) -> &'static str {
+        self.0.role.controller
+    }
+    fn reconcile<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
+        Box::pin(self.0.put())
     }
 }

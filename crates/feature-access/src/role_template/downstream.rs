@@ -1,9 +1,9 @@
 //! Keeps true: every role template that somebody has in a cluster is one ClusterRole there, bound to
 //! the group of its members; and no other role or binding of ours is there.
 //!
-//! Runs once per connected cluster. Watches role templates and bindings here, and our labelled roles
-//! and bindings downstream, so that what somebody changed there is put back. All of it is owned by our
-//! downstream namespace. Owns no condition.
+//! Runs once per connected cluster. Watches role templates and bindings in the management API, and our
+//! labelled roles and bindings downstream, so that changes made there are reverted. All of it is owned
+//! by our downstream namespace. Owns the cluster's condition RolesApplied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,17 +11,19 @@ use std::time::Duration;
 
 use api_management::role_template::CLUSTER_OWNER;
 use api_management::{Cluster, ClusterRoleTemplateBinding, RoleTemplate, ids, keys};
-use controller::{DownstreamController, DownstreamScope, ReconcileError, Reflector, Whole, ensure};
+use controller::{
+    ConditionReport, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition,
+    Reconcile, ReconcileError, Reflector, Runner, Target, Whole, WithCondition, ensure,
+};
 use feature_kit::access::cluster_group;
 use feature_kit::ownership::our_namespace;
-use feature_kit::rbac::{role_ref, subject, to_kube};
+use feature_kit::rbac::{ours, role_ref, subject, to_kube};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
 use kube::{Api, Client, ResourceExt};
-use tokio::sync::Notify;
 
 use super::rules;
 
@@ -31,24 +33,31 @@ const OWNED_ROLE: &str = "role";
 const NAME_PREFIX: &str = "drover:cluster:";
 /// Changes within this time are written at once.
 const DEBOUNCE: Duration = Duration::from_millis(50);
-/// Wait after a write that failed; doubles up to [`RETRY_DELAY_MAX`].
-const RETRY_DELAY_MIN: Duration = Duration::from_millis(500);
-const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
+const CONTROLLER: &str = "downstream-roles";
+const ROLES_APPLIED: OwnedCondition = OwnedCondition::of("Cluster", "RolesApplied");
+
+/// What a user can do when the cluster rejects a role.
+const NEXT_STEP: &str = "Drover tries again; check what rejects it in the cluster, an admission \
+    webhook or policy, or apply the import manifest again to restore the rights of the agent";
 
 pub fn identity() -> ControllerIdentity {
-    ControllerIdentity::new("downstream-roles", Vec::new())
+    let rules = vec![ours(&["clusters"], &["get"]), ours(&["clusters/status"], &["patch"])];
+    ControllerIdentity::new(CONTROLLER, rules)
 }
 
-pub fn build(context: &ManagementContext, _: Client) -> Arc<dyn DownstreamController> {
+pub fn build(context: &ManagementContext, client: Client) -> Arc<dyn DownstreamController> {
     Arc::new(DownstreamRoles {
+        client,
         clusters: context.scope.reflectors.get(),
         bindings: context.scope.reflectors.get(),
         templates: context.scope.reflectors.get(),
     })
 }
 
+/// What the management API has.
 #[derive(Clone)]
 struct DownstreamRoles {
+    client: Client,
     clusters: Arc<Reflector<Whole<Cluster>>>,
     bindings: Arc<Reflector<Whole<ClusterRoleTemplateBinding>>>,
     templates: Arc<Reflector<Whole<RoleTemplate>>>,
@@ -56,76 +65,91 @@ struct DownstreamRoles {
 
 impl DownstreamController for DownstreamRoles {
     fn name(&self) -> &'static str {
-        "downstream-roles"
+        CONTROLLER
     }
     fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()> {
-        let watched = self.clone();
+        let management = self.clone();
         Box::pin(async move {
-            // Rights on the management API itself are kept on its own side.
+            // Rights on the management API itself are reconciled by a management controller.
             if scope.cluster != ids::LOCAL_CLUSTER {
-                keep(scope, watched).await;
+                run(scope, management).await;
             }
         })
     }
 }
 
-async fn keep(scope: DownstreamScope, watched: DownstreamRoles) {
-    let DownstreamRoles { clusters, bindings, templates } = watched;
+async fn run(scope: DownstreamScope, management: DownstreamRoles) {
     let selector = format!("{}={OWNED_ROLE}", keys::DOWNSTREAM_OWNED);
-    let roles = scope.reflectors.selected::<Whole<ClusterRole>>(&selector);
-    let bound = scope.reflectors.selected::<Whole<ClusterRoleBinding>>(&selector);
-    let wake = Arc::new(Notify::new());
-    wake_on(&bindings, &wake, Some(scope.cluster.clone()));
-    wake_on(&templates, &wake, None);
-    wake_on(&roles, &wake, None);
-    wake_on(&bound, &wake, None);
-    tokio::join!(bindings.synced(), templates.synced(), roles.synced(), bound.synced());
-    clusters.synced().await;
-    let mut delay = RETRY_DELAY_MIN;
-    loop {
-        // What removal has just taken away must not come back.
-        let cluster = clusters.named(&scope.cluster);
+    let roles = ClusterRoles {
+        cluster: scope.cluster.clone(),
+        client: scope.client.clone(),
+        management: management.clone(),
+        roles: scope.reflectors.selected(&selector),
+        bindings: scope.reflectors.selected(&selector),
+    };
+    let (present_roles, present_bindings) = (roles.roles.clone(), roles.bindings.clone());
+    let report = ConditionReport {
+        condition: ROLES_APPLIED,
+        client: management.client.clone(),
+        target: Target::of::<Cluster>("", &scope.cluster),
+        next_step: NEXT_STEP.to_owned(),
+    };
+    let runner = Runner::new(Arc::new(WithCondition::new(roles, report)));
+    let key = Key::cluster_scoped(&scope.cluster);
+    let of_cluster = key.clone();
+    runner.watch_bursts(&management.bindings, DEBOUNCE, move |change| {
+        (change.key().namespace == of_cluster.name).then(|| of_cluster.clone())
+    });
+    let always = key.clone();
+    runner.watch_bursts(&management.templates, DEBOUNCE, move |_| [always.clone()]);
+    let always = key.clone();
+    runner.watch_bursts(&present_roles, DEBOUNCE, move |_| [always.clone()]);
+    let always = key.clone();
+    runner.watch_bursts(&present_bindings, DEBOUNCE, move |_| [always.clone()]);
+    runner.queue().add(key);
+    runner.run(&scope.cluster, &scope.controllers, scope.stop.clone()).await;
+}
+
+/// The roles of one connected cluster. Its one key is the cluster's.
+struct ClusterRoles {
+    cluster: String,
+    /// Acts in the cluster with the rights of the agent.
+    client: Client,
+    management: DownstreamRoles,
+    roles: Arc<Reflector<Whole<ClusterRole>>>,
+    bindings: Arc<Reflector<Whole<ClusterRoleBinding>>>,
+}
+
+impl ClusterRoles {
+    async fn reconcile(&self) -> Result<Outcome, ReconcileError> {
+        let DownstreamRoles { clusters, bindings, templates, .. } = &self.management;
+        tokio::join!(clusters.synced(), bindings.synced(), templates.synced());
+        tokio::try_join!(self.roles.try_synced(), self.bindings.try_synced())?;
+        // Removal deletes the roles; they must not be created again.
+        let cluster = clusters.named(&self.cluster);
         if cluster.is_none_or(|cluster| cluster.metadata.deletion_timestamp.is_some()) {
-            wake.notified().await;
-            continue;
+            return Ok(Outcome::Done);
         }
         let used: BTreeSet<String> = bindings
-            .in_namespace(&scope.cluster)
+            .in_namespace(&self.cluster)
             .into_iter()
             .map(|(_, binding)| binding.role_template_name.clone())
             .collect();
         let known: BTreeMap<String, Arc<RoleTemplate>> =
             templates.all().into_iter().map(|(key, template)| (key.name, template)).collect();
-        let wanted = desired(&scope.cluster, &used, &known);
-        match put(&scope.client, &wanted, &roles, &bound).await {
-            Ok(()) => {
-                delay = RETRY_DELAY_MIN;
-                wake.notified().await;
-                tokio::time::sleep(DEBOUNCE).await;
-            }
-            Err(error) => {
-                let (cluster, error) = (&scope.cluster, error.chain());
-                tracing::debug!(%cluster, error, "roles are not in place yet; will try again");
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(RETRY_DELAY_MAX);
-            }
-        }
+        let desired = desired(&self.cluster, &used, &known);
+        put(&self.client, &desired, &self.roles, &self.bindings).await?;
+        Ok(Outcome::Done)
     }
 }
 
-fn wake_on<P: controller::Projection>(
-    reflector: &Reflector<P>,
-    wake: &Arc<Notify>,
-    namespace: Option<String>,
-) {
-    let wake = Arc::downgrade(wake);
-    reflector.subscribe(move |change| {
-        let Some(wake) = wake.upgrade() else { return false };
-        if namespace.as_ref().is_none_or(|namespace| change.key().namespace == *namespace) {
-            wake.notify_one();
-        }
-        true
-    });
+impl Reconcile for ClusterRoles {
+    fn name(&self) -> &'static str {
+        CONTROLLER
+    }
+    fn reconcile<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
+        Box::pin(self.reconcile())
+    }
 }
 
 /// What is to be in a cluster where these role templates are used. Pure.
@@ -136,16 +160,16 @@ pub(crate) fn desired(
     used: &BTreeSet<String>,
     known: &BTreeMap<String, Arc<RoleTemplate>>,
 ) -> Vec<(Option<ClusterRole>, ClusterRoleBinding)> {
-    let mut wanted = BTreeSet::new();
+    let mut reached = BTreeSet::new();
     let mut open: Vec<&str> = used.iter().map(String::as_str).chain([CLUSTER_OWNER]).collect();
     while let Some(name) = open.pop() {
         if let Some(template) = known.get(name)
-            && wanted.insert(name.to_owned())
+            && reached.insert(name.to_owned())
         {
             open.extend(template.role_template_names.iter().map(String::as_str));
         }
     }
-    wanted.iter().map(|name| role_and_binding(cluster, name, &known[name])).collect()
+    reached.iter().map(|name| role_and_binding(cluster, name, &known[name])).collect()
 }
 
 fn role_and_binding(
@@ -178,14 +202,14 @@ fn role_and_binding(
 
 async fn put(
     client: &Client,
-    wanted: &[(Option<ClusterRole>, ClusterRoleBinding)],
+    desired: &[(Option<ClusterRole>, ClusterRoleBinding)],
     present_roles: &Reflector<Whole<ClusterRole>>,
     present_bindings: &Reflector<Whole<ClusterRoleBinding>>,
 ) -> Result<(), ReconcileError> {
     let owner = our_namespace(client).await?;
     let roles: Api<ClusterRole> = Api::all(client.clone());
     let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
-    for (role, binding) in wanted {
+    for (role, binding) in desired {
         if let Some(role) = role {
             let mut role = role.clone();
             role.metadata.owner_references = Some(vec![owner.clone()]);
@@ -208,14 +232,14 @@ async fn put(
             ensure::like(&bindings, &binding).await?;
         }
     }
-    let names: BTreeSet<String> = wanted.iter().map(|(_, binding)| binding.name_any()).collect();
+    let names: BTreeSet<String> = desired.iter().map(|(_, binding)| binding.name_any()).collect();
     for (key, _) in present_bindings.all().iter().filter(|(key, _)| !names.contains(&key.name)) {
         ensure::absent(&bindings, &key.name).await?;
     }
-    let roles_wanted: BTreeSet<String> =
-        wanted.iter().filter_map(|(role, _)| role.as_ref().map(ResourceExt::name_any)).collect();
+    let desired_roles: BTreeSet<String> =
+        desired.iter().filter_map(|(role, _)| role.as_ref().map(ResourceExt::name_any)).collect();
     let present = present_roles.all();
-    for (key, _) in present.iter().filter(|(key, _)| !roles_wanted.contains(&key.name)) {
+    for (key, _) in present.iter().filter(|(key, _)| !desired_roles.contains(&key.name)) {
         ensure::absent(&roles, &key.name).await?;
     }
     Ok(())

@@ -1,18 +1,23 @@
-//! Keeps true: what is ours downstream and cluster-wide is owned by our one namespace there, and a pod in that
-//! namespace gets a token only of an account that it names.
+//! Keeps true: our cluster-wide objects downstream are owned by our one namespace there, and a pod in
+//! that namespace gets a token only of an account that it names.
 //!
-//! A manifest cannot name the namespace's uid, so the owner reference is put on after the agent has
-//! connected. From then on deleting the namespace takes everything along, by the downstream cluster's
-//! own garbage collection, even after the agent's rights are gone. The namespace's default service account is
-//! made by the cluster, at any time after the namespace; those of other namespaces stay as they are, since what
-//! runs there may need their tokens.
+//! A manifest cannot name the namespace's uid, so the owner reference is added after the agent has
+//! connected. From then on deleting the namespace deletes everything with it, by the downstream
+//! cluster's own garbage collection, even after the agent's rights are deleted. The namespace's default
+//! service account is created by the cluster, at any time after the namespace; those of other namespaces
+//! stay as they are, since pods there may need their tokens.
+//!
+//! Runs once per connection. Owns the cluster's condition AgentObjectsOwned.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use api_management::{ids, keys};
+use api_management::{Cluster, ids, keys};
 use controller::error::is_code;
-use controller::{Attempt, DownstreamController, DownstreamScope, ReconcileError};
+use controller::{
+    Attempt, ConditionReport, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition,
+    Reconcile, ReconcileError, Runner, Target, WithCondition,
+};
+use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
@@ -25,36 +30,64 @@ use serde_json::json;
 
 use crate::cluster_registration_token::manifest::{AGENT_NAME, DEFAULT_ACCOUNT};
 
-/// First wait after a failure; doubles up to [`RETRY_DELAY_MAX`].
-const RETRY_DELAY_MIN: Duration = Duration::from_millis(500);
-const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
+const CONTROLLER: &str = "downstream-ownership";
+const OBJECTS_OWNED: OwnedCondition = OwnedCondition::of("Cluster", "AgentObjectsOwned");
+/// What a user can do when the cluster rejects an owner reference.
+const NEXT_STEP: &str = "until that succeeds, deleting the agent's namespace does not delete the \
+    agent's cluster-wide rights. Drover tries again; check what rejects it in the cluster, an \
+    admission webhook or policy, or apply the import manifest again to restore the rights of the agent";
 
 pub fn identity() -> ControllerIdentity {
-    ControllerIdentity::new("downstream-ownership", Vec::new())
+    let rules = vec![ours(&["clusters"], &["get"]), ours(&["clusters/status"], &["patch"])];
+    ControllerIdentity::new(CONTROLLER, rules)
 }
 
-pub fn build(_: &ManagementContext, _: Client) -> Arc<dyn DownstreamController> {
-    Arc::new(Ownership)
+pub fn build(_: &ManagementContext, client: Client) -> Arc<dyn DownstreamController> {
+    Arc::new(DownstreamOwnership { client })
 }
 
-struct Ownership;
+struct DownstreamOwnership {
+    client: Client,
+}
 
-impl DownstreamController for Ownership {
+impl DownstreamController for DownstreamOwnership {
     fn name(&self) -> &'static str {
-        "downstream-ownership"
+        CONTROLLER
     }
     fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()> {
+        let client = self.client.clone();
         Box::pin(async move {
             if scope.cluster == ids::LOCAL_CLUSTER {
                 return;
             }
-            let mut delay = RETRY_DELAY_MIN;
-            while let Err(error) = own(&scope.client).await {
-                let (cluster, error) = (&scope.cluster, error.chain());
-                tracing::debug!(%cluster, error, "what is ours there is not in order yet");
-                tokio::time::sleep(delay).await;
-                delay = (delay * 2).min(RETRY_DELAY_MAX);
-            }
+            let report = ConditionReport {
+                condition: OBJECTS_OWNED,
+                client,
+                target: Target::of::<Cluster>("", &scope.cluster),
+                next_step: NEXT_STEP.to_owned(),
+            };
+            let objects = AgentObjects { client: scope.client.clone() };
+            let runner = Runner::new(Arc::new(WithCondition::new(objects, report)));
+            runner.queue().add(Key::cluster_scoped(&scope.cluster));
+            runner.run(&scope.cluster, &scope.controllers, scope.stop.clone()).await;
+        })
+    }
+}
+
+/// The agent's objects in one connected cluster. Its one key is the cluster's.
+struct AgentObjects {
+    /// Acts in the cluster with the rights of the agent.
+    client: Client,
+}
+
+impl Reconcile for AgentObjects {
+    fn name(&self) -> &'static str {
+        CONTROLLER
+    }
+    fn reconcile<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
+        Box::pin(async move {
+            own(&self.client).await?;
+            Ok(Outcome::Done)
         })
     }
 }

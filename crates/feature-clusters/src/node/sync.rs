@@ -1,8 +1,10 @@
-//! Keeps true: every downstream node has its object here, and the cluster's status its sums.
+//! Keeps true: every downstream node has its object in the management API, and the cluster's status has
+//! their sums.
 //!
-//! Runs once per connected cluster. Watches nodes and pods downstream, waits a moment so that a burst
-//! is one write, and writes only what changed. Owns the node conditions of [`super::desired`] and the
-//! cluster's status fields capacity, allocatable, requested, limits and nodeCount.
+//! Runs once per connected cluster. Watches nodes and pods downstream, waits a moment so that a burst of
+//! changes is one write, and writes only what changed. Owns the node conditions of [`super::desired`],
+//! the cluster's condition NodesSynced, and its status fields capacity, allocatable, requested, limits
+//! and nodeCount.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,10 +12,11 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_management::{Cluster, Node, keys};
+use api_management::{Cluster, Node, ids, keys};
 use controller::{
-    Attempt, Change, DownstreamController, DownstreamScope, ReconcileError, Reflector, StatusPatch,
-    Target, Whole, ensure,
+    Attempt, Change, ConditionReport, DownstreamController, DownstreamScope, Key, Limits, Outcome,
+    OwnedCondition, Reconcile, ReconcileError, Reflector, Runner, StatusPatch, Target, Whole,
+    WithCondition, ensure,
 };
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext};
@@ -23,21 +26,26 @@ use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use parking_lot::Mutex;
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::desired::{self, ObservedNode};
 use super::usage::{Amounts, PodUse, Taken, add, texts};
 
-/// A burst of changes within this time is written at once.
+const CONTROLLER: &str = "node-sync";
+const NODES_SYNCED: OwnedCondition = OwnedCondition::of("Cluster", "NodesSynced");
+/// What a user can do when nodes cannot be read or written.
+const NEXT_STEP: &str = "nodes and capacity are shown as they were before. Drover tries again; apply the \
+    import manifest again to restore the rights of the agent";
+/// Changes within this time are written at once.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-/// Wait after a write that failed.
-const RETRY_DELAY: Duration = Duration::from_secs(2);
-/// Everything is compared again after this time, for changes somebody made here.
+/// Everything is compared again after this time, because objects here may be changed by others.
 const RESYNC_INTERVAL: Duration = Duration::from_secs(600);
+/// Longest run: the first one writes every node of the cluster.
+const RUN_TIME_MAX: Duration = Duration::from_secs(600);
 
 pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new(
-        "node-sync",
+        CONTROLLER,
         vec![
             ours(&["clusters"], &["get"]),
             ours(&["clusters/status", "nodes/status"], &["patch"]),
@@ -57,125 +65,134 @@ struct NodeSync {
 
 impl DownstreamController for NodeSync {
     fn name(&self) -> &'static str {
-        "node-sync"
+        CONTROLLER
     }
     fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()> {
         let (client, clusters) = (self.client.clone(), self.clusters.clone());
         Box::pin(async move {
-            if !serves_nodes(&scope.client).await {
-                return;
-            }
-            Sync::new(client, clusters, &scope).run().await;
+            let nodes = ClusterNodes::new(client.clone(), clusters, &scope);
+            let (watched_nodes, watched_pods) = (nodes.nodes.clone(), nodes.pods.clone());
+            let dirty = nodes.dirty.clone();
+            let limits = Limits { run_time_max: RUN_TIME_MAX, ..Limits::default() };
+            let report = ConditionReport {
+                condition: NODES_SYNCED,
+                client,
+                target: Target::of::<Cluster>("", &scope.cluster),
+                next_step: NEXT_STEP.to_owned(),
+            };
+            let reconcile: Arc<dyn Reconcile> = match scope.cluster == ids::LOCAL_CLUSTER {
+                // The management API itself may have no nodes.
+                true => Arc::new(nodes),
+                false => Arc::new(WithCondition::new(nodes, report)),
+            };
+            let runner = Runner::with_limits(reconcile, limits);
+            let key = Key::cluster_scoped(&scope.cluster);
+            let (marked, of_nodes) = (dirty.clone(), key.clone());
+            runner.watch_bursts(&watched_nodes, DEBOUNCE, move |change| {
+                marked.mark(&change.key().name);
+                [of_nodes.clone()]
+            });
+            let of_pods = key.clone();
+            runner.watch_bursts(&watched_pods, DEBOUNCE, move |change| {
+                dirty.mark(&change.object().node);
+                if let Change::Applied { old: Some(old), .. } = change {
+                    dirty.mark(&old.node);
+                }
+                [of_pods.clone()]
+            });
+            runner.queue().add(key);
+            runner.run(&scope.cluster, &scope.controllers, scope.stop.clone()).await;
         })
     }
 }
 
-/// The management API itself may have no nodes; then there is nothing to do for cluster `local`.
-async fn serves_nodes(client: &Client) -> bool {
-    loop {
-        match client.list_core_api_resources("v1").await {
-            Ok(list) => return list.resources.iter().any(|resource| resource.name == "nodes"),
-            Err(_) => tokio::time::sleep(RETRY_DELAY).await,
-        }
-    }
-}
-
-/// What has changed downstream since it was last looked at.
+/// Names of nodes that changed downstream since the last run.
 #[derive(Default)]
-struct Dirty {
-    nodes: Mutex<BTreeSet<String>>,
-    wake: Notify,
-}
+struct Dirty(Mutex<BTreeSet<String>>);
 
 impl Dirty {
     fn mark(&self, node: &str) {
         if !node.is_empty() {
-            self.nodes.lock().insert(node.to_owned());
-            self.wake.notify_one();
+            self.0.lock().insert(node.to_owned());
         }
     }
     fn take(&self) -> BTreeSet<String> {
-        std::mem::take(&mut self.nodes.lock())
+        std::mem::take(&mut self.0.lock())
     }
 }
 
-struct Sync {
+/// The nodes of one connected cluster. Its one key is the cluster's.
+struct ClusterNodes {
+    /// Acts in the management API.
     client: Client,
+    /// Acts in the cluster with the rights of the agent.
+    downstream: Client,
     cluster: String,
     clusters: Arc<Reflector<Whole<Cluster>>>,
     nodes: Arc<Reflector<ObservedNode>>,
     pods: Arc<Reflector<PodUse>>,
     dirty: Arc<Dirty>,
-    /// Hash of what was last written, by node.
-    written: HashMap<String, u64>,
-    sums_written: Option<u64>,
+    /// Held for a whole run; there is one at a time.
+    written: tokio::sync::Mutex<Written>,
 }
 
-impl Sync {
+/// What was written to the management API.
+#[derive(Default)]
+struct Written {
+    /// Hash of each node's object and use, by the node's name.
+    nodes: HashMap<String, u64>,
+    sums: Option<u64>,
+    /// When everything is compared again.
+    resync_at: Option<Instant>,
+}
+
+impl ClusterNodes {
     fn new(
         client: Client,
         clusters: Arc<Reflector<Whole<Cluster>>>,
         scope: &DownstreamScope,
     ) -> Self {
-        let nodes = scope.reflectors.get::<ObservedNode>();
-        let pods = scope.reflectors.get::<PodUse>();
-        let dirty = Arc::new(Dirty::default());
-        let marked = dirty.clone();
-        nodes.subscribe(move |change| {
-            marked.mark(&change.key().name);
-            true
-        });
-        let marked = dirty.clone();
-        pods.subscribe(move |change| {
-            marked.mark(&change.object().node);
-            if let Change::Applied { old: Some(old), .. } = change {
-                marked.mark(&old.node);
-            }
-            true
-        });
         Self {
             client,
+            downstream: scope.client.clone(),
             cluster: scope.cluster.clone(),
             clusters,
-            nodes,
-            pods,
-            dirty,
-            written: HashMap::new(),
-            sums_written: None,
+            nodes: scope.reflectors.get(),
+            pods: scope.reflectors.get(),
+            dirty: Arc::default(),
+            written: tokio::sync::Mutex::default(),
         }
     }
 
-    async fn run(mut self) {
-        self.nodes.synced().await;
-        self.pods.synced().await;
-        let mut all_due = tokio::time::Instant::now();
-        loop {
-            let everything = tokio::time::Instant::now() >= all_due;
-            if everything {
-                self.written.clear();
-                self.sums_written = None;
-            }
-            let dirty = self.dirty.take();
-            match self.pass(&dirty, everything).await {
-                Ok(()) if everything => all_due = tokio::time::Instant::now() + RESYNC_INTERVAL,
-                Ok(()) => {}
-                Err(error) => {
-                    let (cluster, error) = (&self.cluster, error.chain());
-                    tracing::debug!(%cluster, error, "nodes were not written; will try again");
-                    dirty.iter().for_each(|node| self.dirty.mark(node));
-                    tokio::time::sleep(RETRY_DELAY).await;
-                    continue;
-                }
-            }
-            tokio::select! {
-                () = self.dirty.wake.notified() => tokio::time::sleep(DEBOUNCE).await,
-                () = tokio::time::sleep_until(all_due) => {}
-            }
+    async fn reconcile(&self) -> Result<Outcome, ReconcileError> {
+        if self.cluster == ids::LOCAL_CLUSTER && !self.serves_nodes().await? {
+            return Ok(Outcome::Done);
         }
+        tokio::try_join!(self.nodes.try_synced(), self.pods.try_synced())?;
+        let mut written = self.written.lock().await;
+        let everything = written.resync_at.is_none_or(|at| Instant::now() >= at);
+        if everything {
+            *written = Written::default();
+        }
+        let dirty = self.dirty.take();
+        if let Err(error) = self.write(&mut written, &dirty, everything).await {
+            dirty.iter().for_each(|node| self.dirty.mark(node));
+            return Err(error);
+        }
+        let now = Instant::now();
+        let resync_at = *written.resync_at.get_or_insert(now + RESYNC_INTERVAL);
+        Ok(Outcome::RequeueAfter(resync_at - now))
     }
 
-    async fn pass(
-        &mut self,
+    async fn serves_nodes(&self) -> Result<bool, ReconcileError> {
+        let list = self.downstream.list_core_api_resources("v1").await;
+        let list = list.attempt(|| "list the resources of the core API".to_owned())?;
+        Ok(list.resources.iter().any(|resource| resource.name == "nodes"))
+    }
+
+    async fn write(
+        &self,
+        written: &mut Written,
         dirty: &BTreeSet<String>,
         everything: bool,
     ) -> Result<(), ReconcileError> {
@@ -191,14 +208,16 @@ impl Sync {
         for (key, node) in &known {
             if everything || dirty.contains(&key.name) {
                 let none = Taken::default();
-                self.write_node(&cluster, node, taken.get(&key.name).unwrap_or(&none)).await?;
+                let taken = taken.get(&key.name).unwrap_or(&none);
+                self.write_node(written, &cluster, node, taken).await?;
             }
         }
-        for gone in dirty.iter().filter(|name| !known.iter().any(|(key, _)| key.name == **name)) {
-            self.delete_node(&desired::name(&self.cluster, gone)).await?;
-            self.written.remove(gone);
+        let deleted = dirty.iter().filter(|name| !known.iter().any(|(key, _)| key.name == **name));
+        for name in deleted {
+            self.delete_node(&desired::name(&self.cluster, name)).await?;
+            written.nodes.remove(name);
         }
-        self.write_sums(known.iter().map(|(_, node)| node.as_ref()), &taken).await
+        self.write_sums(written, known.iter().map(|(_, node)| node.as_ref()), &taken).await
     }
 
     /// What the pods of each node take.
@@ -221,34 +240,35 @@ impl Sync {
     }
 
     async fn write_node(
-        &mut self,
+        &self,
+        written: &mut Written,
         cluster: &Cluster,
         node: &KubeNode,
         taken: &Taken,
     ) -> Result<(), ReconcileError> {
         let node_name = node.name_any();
         let hash = hash_of(&json!([node, taken.requested(), texts(&taken.limits)]));
-        if self.written.get(&node_name) == Some(&hash) {
+        if written.nodes.get(&node_name) == Some(&hash) {
             return Ok(());
         }
         let object = desired::object(cluster, node);
-        if !self.written.contains_key(&node_name) {
+        if !written.nodes.contains_key(&node_name) {
             let api = Api::<Node>::namespaced(self.client.clone(), &self.cluster);
             ensure::created(&api, &object).await?;
         }
         let target = Target::of::<Node>(&self.cluster, &object.name_any());
         desired::status(node, taken).write(&self.client, &target).await?;
-        self.written.insert(node_name, hash);
+        written.nodes.insert(node_name, hash);
         Ok(())
     }
 
-    /// Objects made for nodes that went while nobody looked.
+    /// Deletes objects whose node was deleted while the cluster was disconnected.
     async fn delete_strays(&self) -> Result<(), ReconcileError> {
         let api: Api<Node> = Api::namespaced(self.client.clone(), &self.cluster);
         let attempt = || format!("list nodes of cluster \"{}\"", self.cluster);
         let ours = ListParams::default().labels(keys::NODE_NAME);
         let stored = api.list_metadata(&ours).await.attempt(attempt)?;
-        let wanted: BTreeSet<String> = self
+        let desired: BTreeSet<String> = self
             .nodes
             .all()
             .iter()
@@ -256,7 +276,7 @@ impl Sync {
             .map(|name| desired::name(&self.cluster, name))
             .collect();
         for object in stored.items {
-            if !wanted.contains(&object.name_any()) {
+            if !desired.contains(&object.name_any()) {
                 self.delete_node(&object.name_any()).await?;
             }
         }
@@ -269,7 +289,8 @@ impl Sync {
     }
 
     async fn write_sums<'a>(
-        &mut self,
+        &self,
+        written: &mut Written,
         nodes: impl Iterator<Item = &'a KubeNode>,
         taken: &BTreeMap<String, Taken>,
     ) -> Result<(), ReconcileError> {
@@ -292,7 +313,7 @@ impl Sync {
             ("nodeCount", json!(count)),
         ];
         let hash = hash_of(&json!(fields));
-        if self.sums_written == Some(hash) {
+        if written.sums == Some(hash) {
             return Ok(());
         }
         let mut patch = StatusPatch::new();
@@ -300,8 +321,17 @@ impl Sync {
             patch = patch.field(field, value);
         }
         patch.write(&self.client, &Target::of::<Cluster>("", &self.cluster)).await?;
-        self.sums_written = Some(hash);
+        written.sums = Some(hash);
         Ok(())
+    }
+}
+
+impl Reconcile for ClusterNodes {
+    fn name(&self) -> &'static str {
+        CONTROLLER
+    }
+    fn reconcile<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
+        Box::pin(self.reconcile())
     }
 }
 

@@ -34,11 +34,13 @@ use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams, Preconditions}
 use kube::{Api, Client};
 
 use super::namespaces::members::Members;
-use crate::own_role::{OwnRole, Place};
+use crate::own_role::{AppliedRole, OwnRole};
 use copy::{Digests, Observed, Step};
 use standing::{Problem, Standing};
 
 const CONTROLLER: &str = "project-secrets";
+const ROLE_CONTROLLER: &str = "project-secrets-role";
+const ROLE_APPLIED: OwnedCondition = OwnedCondition::of("Cluster", "ProjectSecretsRoleApplied");
 const COPIED: OwnedCondition = OwnedCondition::of("Project", "SecretsCopied");
 /// A Secret that is in the way is looked at again after this time: others' Secrets are not watched.
 const TAKEN_INTERVAL: Duration = Duration::from_secs(60);
@@ -52,8 +54,8 @@ pub fn identity() -> ControllerIdentity {
         CONTROLLER,
         vec![
             rule("", &["secrets"], &["get", "list", "watch"]),
-            ours(&["projects"], &["get"]),
-            ours(&["projects/status"], &["patch"]),
+            ours(&["clusters", "projects"], &["get"]),
+            ours(&["clusters/status", "projects/status"], &["patch"]),
             ours(&["namespaceassignments"], &["list"]),
         ],
     )
@@ -101,7 +103,7 @@ struct Copier {
     cluster: String,
     /// Acts in the cluster as this controller.
     client: Client,
-    place: Arc<Place>,
+    role: Arc<AppliedRole>,
     members: Members,
     copies: Arc<Reflector<Digests>>,
     standing: Arc<Standing>,
@@ -116,18 +118,13 @@ async fn copy_into(scope: DownstreamScope, here: ProjectSecrets) {
     let is_local = scope.cluster == ids::LOCAL_CLUSTER;
     let client = if is_local { scope.client.clone() } else { scope.client_as(&user) };
     let label = format!("{}={}", keys::DOWNSTREAM_OWNED, keys::OWNED_PROJECT_SECRET);
-    let place = Arc::new(Place {
-        cluster: scope.cluster.clone(),
-        clusters: here.clusters.clone(),
-        agent: scope.client.clone(),
-        refused: tokio::sync::Notify::default(),
-    });
     let verbs = ["get", "list", "watch", "create", "update", "delete"];
     let rules = vec![rule("", &["secrets"], &verbs)];
-    let role = OwnRole::new(&identity(), keys::OWNED_PROJECT_SECRET, rules);
+    let role = OwnRole::new(ROLE_CONTROLLER, &identity(), keys::OWNED_PROJECT_SECRET, rules);
+    let role = AppliedRole::new(&scope, here.clusters.clone(), role);
     let copier = Arc::new(Copier {
         cluster: scope.cluster.clone(),
-        place: place.clone(),
+        role: role.clone(),
         members: Members {
             cluster: scope.cluster.clone(),
             namespaces: scope.reflectors.get(),
@@ -159,10 +156,7 @@ async fn copy_into(scope: DownstreamScope, here: ProjectSecrets) {
         watch(&runner, &copier);
         runner.run(&scope.cluster, &scope.controllers, scope.stop.clone()).await;
     };
-    tokio::select! {
-        () = copy => {}
-        () = place.keep(&role) => {}
-    }
+    tokio::join!(copy, role.run(&copier.here.client, ROLE_APPLIED, &scope));
 }
 
 /// Keys are the names of downstream namespaces.
@@ -231,7 +225,7 @@ impl Copier {
     }
 
     async fn keep(&self, namespace: &str) -> Result<Outcome, ReconcileError> {
-        if !self.place.is_staying() {
+        if !self.role.is_staying() {
             return Ok(Outcome::Done);
         }
         if self.members.namespaces.named(namespace).is_some_and(|seen| seen.terminating) {
@@ -248,7 +242,7 @@ impl Copier {
                 Err(error) => {
                     let refusal = refusal(&error, &original.name, namespace);
                     if refusal.is_some() {
-                        self.place.refused.notify_one();
+                        self.role.check_soon();
                     }
                     problems.extend(refusal);
                     failed = failed.or(Some(error));
@@ -292,7 +286,7 @@ impl Copier {
         };
         let owner = match self.cluster == ids::LOCAL_CLUSTER {
             true => None,
-            false => Some(our_namespace(&self.place.agent).await?),
+            false => Some(our_namespace(&self.role.agent).await?),
         };
         let project = format!("{}:{}", self.cluster, original.namespace);
         let mut wanted = copy::desired(&secret, &project, namespace, owner.as_ref());

@@ -14,8 +14,8 @@ use api_management::namespace_assignment::Assignment;
 use api_management::{Cluster, NamespaceAssignment, Project, ids, keys, setting};
 use controller::error::is_code;
 use controller::{
-    Attempt, DownstreamController, DownstreamScope, Key, Limits, Outcome, Projection, Reconcile,
-    ReconcileError, Reflector, Runner, Whole,
+    Attempt, DownstreamController, DownstreamScope, Key, Limits, Outcome, OwnedCondition,
+    Projection, Reconcile, ReconcileError, Reflector, Runner, Whole,
 };
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{ControllerIdentity, ManagementContext, Settings};
@@ -30,10 +30,12 @@ use serde_json::json;
 
 use super::step::{Claim, Step, step};
 use super::{migration, now};
-use crate::own_role::{OwnRole, Place};
+use crate::own_role::{AppliedRole, OwnRole};
 use crate::project::initial::Initial;
 
 const CONTROLLER: &str = keys::OWNED_NAMESPACE_PROJECTS;
+const ROLE_CONTROLLER: &str = "namespace-projects-role";
+const ROLE_APPLIED: OwnedCondition = OwnedCondition::of("Cluster", "NamespaceProjectsRoleApplied");
 /// Namespaces of one cluster that are written at once.
 const NAMESPACES_AT_ONCE: usize = 4;
 /// Where events about cluster-scoped objects are.
@@ -113,7 +115,7 @@ impl Projection for Seen {
 /// One connected cluster.
 struct Keeper {
     here: NamespaceProjects,
-    place: Arc<Place>,
+    role: Arc<AppliedRole>,
     cluster: String,
     /// Acts in the cluster as this controller.
     client: Client,
@@ -123,23 +125,18 @@ struct Keeper {
 async fn run(scope: DownstreamScope, here: NamespaceProjects) {
     let is_local = scope.cluster == ids::LOCAL_CLUSTER;
     let user = HeaderValue::from_str(&identity().user()).expect("a name without line ends");
-    let place = Arc::new(Place {
-        cluster: scope.cluster.clone(),
-        clusters: here.clusters.clone(),
-        agent: scope.client.clone(),
-        refused: tokio::sync::Notify::default(),
-    });
     let rules =
         vec![rule("", &["namespaces"], &["get", "patch"]), rule("", &["events"], &["create"])];
-    let role = OwnRole::new(&identity(), keys::OWNED_NAMESPACE_PROJECTS, rules);
+    let role = OwnRole::new(ROLE_CONTROLLER, &identity(), keys::OWNED_NAMESPACE_PROJECTS, rules);
+    let role = AppliedRole::new(&scope, here.clusters.clone(), role);
     let keeper = Arc::new(Keeper {
         cluster: scope.cluster.clone(),
         client: if is_local { here.client.clone() } else { scope.client_as(&user) },
         namespaces: scope.reflectors.get(),
-        place: place.clone(),
+        role: role.clone(),
         here,
     });
-    let keep = async {
+    let namespaces = async {
         let here = &keeper.here;
         // Before that, a namespace that was not heard of yet would look like one that is gone.
         tokio::join!(
@@ -157,10 +154,7 @@ async fn run(scope: DownstreamScope, here: NamespaceProjects) {
         watch(&runner, &keeper);
         runner.run(&scope.cluster, &scope.controllers, scope.stop.clone()).await;
     };
-    tokio::select! {
-        () = keep => {}
-        () = place.keep(&role) => {}
-    }
+    tokio::join!(namespaces, role.run(&keeper.here.client, ROLE_APPLIED, &scope));
 }
 
 /// Keys are the names of downstream namespaces.
@@ -225,7 +219,7 @@ impl Keeper {
     }
 
     async fn keep(&self, name: &str) -> Result<Outcome, ReconcileError> {
-        if !self.place.is_staying() {
+        if !self.role.is_staying() {
             return Ok(Outcome::Done);
         }
         let Some(namespace) = self.namespaces.named(name) else {
@@ -355,7 +349,7 @@ impl Keeper {
             Err(error) if is_code(&error, 404) || is_code(&error, 409) => Ok(false),
             Err(error) => {
                 if is_code(&error, 403) {
-                    self.place.refused.notify_one();
+                    self.role.check_soon();
                 }
                 Err(error).attempt(|| format!("write the project of namespace \"{name}\""))
             }

@@ -1,0 +1,120 @@
+//! A reconcile that reports in a condition of an object whether it succeeds: for what no object of its
+//! own stands for, such as roles in a downstream cluster.
+
+use futures::future::BoxFuture;
+use kube::Client;
+use parking_lot::Mutex;
+
+use crate::error::{ReconcileError, is_code};
+use crate::key::Key;
+use crate::queue::Lane;
+use crate::runner::{Outcome, Reconcile};
+use crate::status::{ConditionState, OwnedCondition, StatusPatch, Target};
+
+/// Failures in a row before one is reported that the next try may cure.
+const TRANSIENT_FAILURES_MAX: u32 = 2;
+/// Reason of a condition whose reconcile fails: clients show such an object as failed.
+const FAILED: &str = "Error";
+
+/// The condition that a [`WithCondition`] writes.
+pub struct ConditionReport {
+    pub condition: OwnedCondition,
+    /// Writes the status of `target`.
+    pub client: Client,
+    pub target: Target,
+    /// What a user can do about a failure; follows the error in the message.
+    pub next_step: String,
+}
+
+/// See the module. For a reconcile whose only key stands for all that it does.
+pub struct WithCondition<R> {
+    reconcile: R,
+    report: ConditionReport,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Default)]
+struct Progress {
+    failures: u32,
+    written: Option<ConditionState>,
+}
+
+impl Progress {
+    /// What the condition is to say after a run; `None` while that is not known.
+    fn state_after(
+        &mut self,
+        result: &Result<Outcome, ReconcileError>,
+        next_step: &str,
+    ) -> Option<ConditionState> {
+        let error = match result {
+            Ok(outcome) => {
+                self.failures = 0;
+                return Some(match outcome {
+                    Outcome::Done | Outcome::RequeueAfter(_) => ConditionState::yes(),
+                    Outcome::WaitingFor(what) => ConditionState::unknown("Waiting", what),
+                    Outcome::Terminal(why) => ConditionState::no(FAILED, why),
+                });
+            }
+            Err(error) => error,
+        };
+        self.failures += 1;
+        if !is_refusal(error) && self.failures <= TRANSIENT_FAILURES_MAX {
+            return None;
+        }
+        Some(ConditionState::no(FAILED, format!("{}; {next_step}", error.chain())))
+    }
+}
+
+impl<R: Reconcile> WithCondition<R> {
+    pub fn new(reconcile: R, report: ConditionReport) -> Self {
+        Self { reconcile, report, progress: Mutex::default() }
+    }
+
+    async fn write(&self, state: ConditionState) -> Result<(), ReconcileError> {
+        if self.progress.lock().written.as_ref() == Some(&state) {
+            return Ok(());
+        }
+        let ConditionReport { condition, client, target, .. } = &self.report;
+        let patch = StatusPatch::new().condition(*condition, state.clone());
+        match patch.write(client, target).await {
+            Err(ReconcileError::Api { source, .. }) if is_code(&source, 404) => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => {
+                self.progress.lock().written = Some(state);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether an API rejected the request for what it is: the next try fails like this one.
+fn is_refusal(error: &ReconcileError) -> bool {
+    let ReconcileError::Api { source, .. } = error else { return false };
+    matches!(&**source, kube::Error::Api(status)
+        if (400..500).contains(&status.code) && ![404, 408, 409, 410, 429].contains(&status.code))
+}
+
+impl<R: Reconcile> Reconcile for WithCondition<R> {
+    fn name(&self) -> &'static str {
+        self.reconcile.name()
+    }
+
+    fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
+        Box::pin(async move {
+            let result = self.reconcile.reconcile(key).await;
+            let state = self.progress.lock().state_after(&result, &self.report.next_step);
+            let written = match state {
+                Some(state) => self.write(state).await,
+                None => Ok(()),
+            };
+            result.and_then(|outcome| written.map(|()| outcome))
+        })
+    }
+
+    fn lane(&self, key: &Key) -> Lane {
+        self.reconcile.lane(key)
+    }
+}
+
+#[cfg(test)]
+mod tests;
