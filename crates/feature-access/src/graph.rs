@@ -10,10 +10,12 @@ use api_management::role_template::CLUSTER_OWNER;
 use api_management::{ClusterRoleTemplateBinding, RoleTemplate, user};
 use controller::{Change, Key, Reflector, Reflectors, Whole};
 use feature_kit::access::{CLUSTER_ADMIN, GLOBAL_BINDING_LABEL, GROUP_GLOBAL_ADMIN, cluster_group};
-use feature_kit::{AccessResolver, Membership};
+use feature_kit::{RoleResolver, Membership};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use parking_lot::RwLock;
 use tokio::sync::watch;
+
+use crate::role_template::closure;
 
 /// Group that every person is in; bindings to it do not make everybody an administrator.
 const EVERYBODY: &str = "system:authenticated";
@@ -177,28 +179,18 @@ impl State {
     }
 
     fn closure(&self, role: &str) -> BTreeSet<String> {
-        let mut closure = BTreeSet::new();
-        let mut open = vec![role.to_owned()];
-        while let Some(role) = open.pop() {
-            for inherited in self.inherits.get(&role).into_iter().flatten() {
-                if !closure.contains(inherited) {
-                    open.push(inherited.clone());
-                }
-            }
-            closure.insert(role);
-        }
-        closure
+        closure([role.to_owned()], |role| self.inherits.get(role).into_iter().flatten().cloned())
     }
 
     fn is_admin(&self, person: Membership<'_>) -> bool {
         person_subjects(person).any(|subject| self.admins.contains_key(&subject))
     }
 
-    fn groups(&self, person: Membership<'_>, wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    fn groups(&self, person: Membership<'_>, is_selected: impl Fn(&str) -> bool) -> BTreeSet<String> {
         let mut groups = BTreeSet::new();
         for subject in person_subjects(person) {
             let grants = self.grants.get(&subject).into_iter().flatten();
-            for (_, grant) in grants.filter(|(_, grant)| wanted(&grant.cluster)) {
+            for (_, grant) in grants.filter(|(_, grant)| is_selected(&grant.cluster)) {
                 for role in self.closure(&grant.role) {
                     groups.insert(cluster_group(&grant.cluster, &role));
                 }
@@ -231,7 +223,7 @@ fn subjects(binding: &ClusterRoleTemplateBinding) -> impl Iterator<Item = Subjec
     user.into_iter().chain(groups.map(|group| Subject::Group(group.into())))
 }
 
-impl AccessResolver for RoleGraph {
+impl RoleResolver for RoleGraph {
     fn cluster_groups(&self, cluster: &str, person: Membership<'_>) -> Vec<String> {
         let state = self.state.read();
         let mut groups = state.groups(person, |granted| granted == cluster);
@@ -261,14 +253,14 @@ impl AccessResolver for RoleGraph {
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! A graph that is told its objects instead of watching them.
+    //! A graph that is given its objects instead of watching them.
 
     use super::*;
 
     #[derive(Default)]
-    pub struct Told(State);
+    pub struct FakeGraph(State);
 
-    impl Told {
+    impl FakeGraph {
         pub fn template(&mut self, name: &str, inherits: &[&str]) {
             let template = RoleTemplate {
                 role_template_names: inherits.iter().map(|&name| name.to_owned()).collect(),

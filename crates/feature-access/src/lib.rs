@@ -21,7 +21,7 @@ use feature_kit::{
 pub use graph::RoleGraph;
 use kube::Api;
 
-/// The feature. `graph` is also what the server asks for groups.
+/// The feature. `graph` also resolves groups for the server.
 pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
     use cluster_role_template_binding::{admission, creator, management, projects};
     let reader = context.clients.controller(&feature_kit::rbac::reflector_identity());

@@ -12,7 +12,7 @@ use kube::ResourceExt;
 use proptest::prelude::*;
 
 use crate::cluster_role_template_binding::{creator, management, projects};
-use crate::graph::testing::Told;
+use crate::graph::testing::FakeGraph;
 use crate::role_template::{downstream, rules};
 use crate::roles::{cluster_member, cluster_owner};
 
@@ -32,7 +32,7 @@ fn person(user: &str) -> Membership<'_> {
 
 #[test]
 fn a_role_counts_in_its_cluster_only_and_ends_with_its_binding() {
-    let mut graph = Told::default();
+    let mut graph = FakeGraph::default();
     let owner = binding("c-1", "cluster-owner", "u-1");
     graph.bind("b", &owner);
     assert_eq!(graph.groups(person("u-1"), "c-1"), ["drover:cluster:c-1:cluster-owner"]);
@@ -45,7 +45,7 @@ fn a_role_counts_in_its_cluster_only_and_ends_with_its_binding() {
 
 #[test]
 fn inherited_roles_come_along_and_loops_end() {
-    let mut graph = Told::default();
+    let mut graph = FakeGraph::default();
     graph.template("a", &["b"]);
     graph.template("b", &["c", "a"]);
     graph.bind("x", &binding("c-1", "a", "u-1"));
@@ -55,7 +55,7 @@ fn inherited_roles_come_along_and_loops_end() {
 
 #[test]
 fn a_group_of_ours_brought_from_outside_gives_nothing() {
-    let mut graph = Told::default();
+    let mut graph = FakeGraph::default();
     let mut granted = (*binding("c-1", "cluster-owner", "")).clone();
     granted.group_principal_name = "drover:global:admin".to_owned();
     graph.bind("b", &Arc::new(granted));
@@ -67,7 +67,7 @@ fn a_group_of_ours_brought_from_outside_gives_nothing() {
 
 #[test]
 fn groups_from_an_identity_provider_carry_roles() {
-    let mut graph = Told::default();
+    let mut graph = FakeGraph::default();
     let mut granted = (*binding("c-1", "cluster-member", "")).clone();
     granted.group_principal_name = "github_team://7".to_owned();
     graph.bind("b", &Arc::new(granted));
@@ -78,7 +78,7 @@ fn groups_from_an_identity_provider_carry_roles() {
 
 #[test]
 fn only_a_labelled_binding_to_cluster_admin_makes_an_administrator() {
-    let mut graph = Told::default();
+    let mut graph = FakeGraph::default();
     graph.admin(admin_binding("u-1"));
     assert!(graph.is_admin(person("u-1")));
     assert!(!graph.is_admin(person("u-2")));
@@ -94,7 +94,7 @@ proptest! {
     fn groups_are_those_of_the_bindings_that_are_there(
         steps in proptest::collection::vec((0..6usize, 0..3u8, 0..3u8, 0..2u8), 0..40),
     ) {
-        let mut graph = Told::default();
+        let mut graph = FakeGraph::default();
         let mut there: BTreeMap<usize, Arc<ClusterRoleTemplateBinding>> = BTreeMap::new();
         for (slot, cluster, role, user) in steps {
             let name = format!("b{slot}");
@@ -131,16 +131,16 @@ fn used(roles: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn downstream_each_used_role_is_one_role_and_one_binding_to_its_group() {
-    let wanted = downstream::desired("c-1", &used(&["cluster-member", "unknown"]), &known());
-    let names: Vec<String> = wanted.iter().map(|(_, binding)| binding.name_any()).collect();
+    let objects = downstream::desired("c-1", &used(&["cluster-member", "unknown"]), &known());
+    let names: Vec<String> = objects.iter().map(|(_, binding)| binding.name_any()).collect();
     assert_eq!(names, ["drover:cluster:cluster-member", "drover:cluster:cluster-owner"]);
-    for (role, binding) in &wanted {
+    for (role, binding) in &objects {
         let role = role.as_ref().unwrap();
         assert_eq!(role.name_any(), binding.role_ref.name);
         assert_eq!(role.labels()[keys::DOWNSTREAM_OWNED], "role");
         assert_eq!(binding.subjects.as_ref().unwrap().len(), 1);
     }
-    let subject = &wanted[0].1.subjects.as_ref().unwrap()[0];
+    let subject = &objects[0].1.subjects.as_ref().unwrap()[0];
     assert_eq!(subject.name, "drover:cluster:c-1:cluster-member");
 }
 
@@ -149,8 +149,8 @@ fn an_external_role_is_bound_and_not_made() {
     let mut known = known();
     let external = RoleTemplate { external: true, ..RoleTemplate::default() };
     known.insert("view".to_owned(), Arc::new(external));
-    let wanted = downstream::desired("c-1", &used(&["view"]), &known);
-    let (role, binding) = &wanted[1];
+    let objects = downstream::desired("c-1", &used(&["view"]), &known);
+    let (role, binding) = &objects[1];
     assert!(role.is_none());
     assert_eq!(binding.role_ref.name, "view");
 }
@@ -172,7 +172,7 @@ fn in_the_namespace_of_a_project_a_role_is_what_it_says_of_secrets() {
     let project = Key::namespaced("c-1", "p-1");
     let made = |used_names: &[&str]| {
         let known = known();
-        projects::desired(&project, &used(used_names), |name| known.get(name).cloned())
+        projects::desired(&project, &used(used_names), &known)
     };
     assert!(made(&["cluster-member", "unknown"]).is_empty(), "it says nothing of them");
     let owners = made(&["cluster-owner"]);

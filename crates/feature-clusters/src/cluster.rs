@@ -8,7 +8,7 @@
 //! | [`ownership`] | – | one downstream namespace owns all that is ours there |
 //! | [`removal`] | Removed | a deleted cluster goes, here and downstream, within a deadline |
 //!
-//! Which cluster an entry is of says [`uid`]; who imports one asks by [`import_check`]. How clusters look in the
+//! [`uid`] says which cluster an entry is for; an import checks by [`import_check`]. How clusters look in the
 //! REST view is in [`view`]; [`actions`] makes kubeconfigs.
 //! `DefaultProjectCreated` and `SystemProjectCreated` belong to the projects feature.
 
@@ -21,18 +21,3 @@ pub mod ownership;
 pub mod removal;
 pub mod uid;
 pub mod view;
-
-use api_management::Cluster;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-
-/// A reference by which dependants go when the cluster goes. Does not hold up its deletion.
-pub fn owner_reference(cluster: &Cluster) -> OwnerReference {
-    OwnerReference {
-        api_version: api_management::API_VERSION.to_owned(),
-        kind: "Cluster".to_owned(),
-        name: cluster.metadata.name.clone().unwrap_or_default(),
-        uid: cluster.metadata.uid.clone().unwrap_or_default(),
-        controller: None,
-        block_owner_deletion: None,
-    }
-}

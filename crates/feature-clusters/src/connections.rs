@@ -1,4 +1,4 @@
-//! Which clusters can be reached now, and the news of it.
+//! Which clusters can be reached now, and events when that changes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl Connections {
             return;
         }
         let before = self.obstacles.lock().insert(cluster.to_owned(), obstacle.clone());
-        // Agents try again and again; the same again is no news.
+        // Agents try again and again; the same obstacle again is no event.
         if before.as_ref() != Some(&obstacle) {
             self.announce(cluster);
         }

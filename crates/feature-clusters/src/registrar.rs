@@ -128,7 +128,7 @@ impl AgentRegistrar {
         })
     }
 
-    async fn judge(&self, hello: &Hello) -> Result<Admission, Refusal> {
+    async fn admit_agent(&self, hello: &Hello) -> Result<Admission, Refusal> {
         let synced = async { tokio::join!(self.clusters.synced(), self.tokens.synced()) };
         if tokio::time::timeout(SYNC_TIME_MAX, synced).await.is_err() {
             return Err(Refusal::internal("the server is still starting"));
@@ -308,7 +308,7 @@ fn index_token(index: &mut Index, change: &Change<'_, ClusterRegistrationToken>)
 
 impl Registrar for AgentRegistrar {
     fn admit<'a>(&'a self, hello: &'a Hello) -> BoxFuture<'a, Result<Admission, Refusal>> {
-        Box::pin(self.judge(hello))
+        Box::pin(self.admit_agent(hello))
     }
     fn enrol<'a>(
         &'a self,

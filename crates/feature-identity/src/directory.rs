@@ -1,4 +1,4 @@
-//! Who people are and by which tokens they are known. One per server, shared by all who ask.
+//! Users and their tokens. One per server, shared by all callers.
 //!
 //! Reads come from watches; what a watch has not brought yet is read from the API, so a token holds
 //! from the moment it was made. Writes act as one identity, whose rights are these and no more.

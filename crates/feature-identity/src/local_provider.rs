@@ -21,7 +21,7 @@ use crate::token::issue::Issued;
 use crate::token::view as token_view;
 
 const PROVIDER: &str = "local";
-/// How clients ask for a token that goes into a kubeconfig; a cluster's id may follow.
+/// How clients request a token that goes into a kubeconfig; a cluster's id may follow.
 const KUBECONFIG: &str = "kubeconfig";
 
 pub fn views(directory: &Arc<Directory>) -> [Descriptor; 2] {
@@ -198,8 +198,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn response_types_ask_for_kubeconfig_tokens() {
-        for (asked, meant) in [
+    fn response_types_request_kubeconfig_tokens() {
+        for (requested, meant) in [
             ("", None),
             ("json", None),
             ("cookie", None),
@@ -208,7 +208,7 @@ mod tests {
             ("kubeconfig_", None),
             ("kubeconfigs", None),
         ] {
-            assert_eq!(kubeconfig(asked), meant, "{asked}");
+            assert_eq!(kubeconfig(requested), meant, "{requested}");
         }
     }
 

@@ -78,7 +78,7 @@ impl Directory {
     /// Checks name and password and makes a token.
     ///
     /// # Errors
-    /// See [`LoginError`]; a failure is not told apart further than the texts do.
+    /// See [`LoginError`]; a failure is not distinguished further than the texts do.
     pub async fn login(&self, request: LoginRequest) -> Result<Issued, LoginError> {
         if !self.synced().await {
             return Err(LoginError::Starting);

@@ -2,7 +2,7 @@
 //! wants to give somebody a role.
 //!
 //! There is one provider, the local one, and it knows users alone. Everybody who logged in may look
-//! for people; what is told of them is how they are called.
+//! for people; only their names are returned.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use identity::{Presented, Refused, Secret, TokenKey, generate_key, hash_key};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 
-use crate::token::authenticate::judge;
+use crate::token::authenticate::validate;
 use crate::token::issue::{TokenRequest, object};
 use crate::token::purge::is_ended;
 use crate::user::passwords::secret;
@@ -41,19 +41,19 @@ fn presented(key: &Secret) -> Presented {
 fn a_token_holds_for_its_key_its_time_and_an_enabled_user() {
     let key = generate_key();
     let (token, user, now) = (token(&key), User::default(), 1_000_500);
-    let identity = judge(&presented(&key), &token, Some(&user), now).unwrap();
+    let identity = validate(&presented(&key), &token, Some(&user), now).unwrap();
     assert_eq!((identity.user_id.as_str(), identity.token_id.as_str()), ("u-1", "token-abcde"));
     let wrong = presented(&generate_key());
-    assert_eq!(judge(&wrong, &token, Some(&user), now).unwrap_err(), Refused::WrongKey);
-    let late = judge(&presented(&key), &token, Some(&user), 1_001_000);
+    assert_eq!(validate(&wrong, &token, Some(&user), now).unwrap_err(), Refused::WrongKey);
+    let late = validate(&presented(&key), &token, Some(&user), 1_001_000);
     assert_eq!(late.unwrap_err(), Refused::Expired);
-    assert_eq!(judge(&presented(&key), &token, None, now).unwrap_err(), Refused::NoUser);
+    assert_eq!(validate(&presented(&key), &token, None, now).unwrap_err(), Refused::NoUser);
     let off = User { enabled: Some(false), ..<User as Default>::default() };
-    let refused = judge(&presented(&key), &token, Some(&off), now);
+    let refused = validate(&presented(&key), &token, Some(&off), now);
     assert_eq!(refused.unwrap_err(), Refused::NoUser);
     let mut disabled = token.clone();
     disabled.enabled = Some(false);
-    let refused = judge(&presented(&key), &disabled, Some(&user), now);
+    let refused = validate(&presented(&key), &disabled, Some(&user), now);
     assert_eq!(refused.unwrap_err(), Refused::Disabled);
 }
 
@@ -74,12 +74,12 @@ fn a_new_user_with_an_old_id_does_not_get_the_tokens_of_the_old_one() {
         uid: "old".to_owned(),
         ..OwnerReference::default()
     }]);
-    let judged = |token: &Token, user: &User| judge(&presented(&key), token, Some(user), 1_000_500);
-    assert!(judged(&of_old, &user("old", 500_000)).is_ok());
-    assert_eq!(judged(&of_old, &user("new", 500_000)).unwrap_err(), Refused::NoUser);
+    let validated = |token: &Token, user: &User| validate(&presented(&key), token, Some(user), 1_000_500);
+    assert!(validated(&of_old, &user("old", 500_000)).is_ok());
+    assert_eq!(validated(&of_old, &user("new", 500_000)).unwrap_err(), Refused::NoUser);
     // Without a reference, by age.
-    assert!(judged(&token(&key), &user("any", 1_000_000)).is_ok());
-    assert_eq!(judged(&token(&key), &user("any", 1_000_400)).unwrap_err(), Refused::NoUser);
+    assert!(validated(&token(&key), &user("any", 1_000_000)).is_ok());
+    assert_eq!(validated(&token(&key), &user("any", 1_000_400)).unwrap_err(), Refused::NoUser);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_wrong_key_learns_nothing_about_the_token() {
     let key = generate_key();
     let mut expired = token(&key);
     expired.enabled = Some(false);
-    let refused = judge(&presented(&generate_key()), &expired, None, i64::MAX);
+    let refused = validate(&presented(&generate_key()), &expired, None, i64::MAX);
     assert_eq!(refused.unwrap_err(), Refused::WrongKey);
 }
 
@@ -102,7 +102,7 @@ fn what_is_stored_of_a_token_passes_the_kinds_rules_and_has_no_key_in_it() {
 }
 
 #[test]
-fn names_of_kubeconfig_tokens_tell_whose_they_are() {
+fn names_of_kubeconfig_tokens_contain_their_user() {
     let name = |kind| {
         let token = object(&request(kind), "$2:a:b".to_owned(), "abcde", None);
         token.metadata.name.unwrap()

@@ -52,7 +52,7 @@ pub struct Membership<'a> {
 }
 
 /// Resolves role groups from state in memory: never waits, and a change holds on the next call.
-pub trait AccessResolver: Send + Sync + 'static {
+pub trait RoleResolver: Send + Sync + 'static {
     /// The role groups to send into one cluster; empty when the person has no business there.
     fn cluster_groups(&self, cluster: &str, person: Membership<'_>) -> Vec<String>;
 

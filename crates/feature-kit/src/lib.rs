@@ -25,7 +25,7 @@ pub mod table;
 pub mod unique;
 pub mod view;
 
-pub use access::{AccessResolver, Membership};
+pub use access::{RoleResolver, Membership};
 pub use cluster_access::proxy::{CheckedWrite, WriteCheck};
 pub use connections::{ClusterConnections, ClusterEvent, NoConnections};
 pub use context::{Clients, ManagementContext};

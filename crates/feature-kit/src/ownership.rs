@@ -6,7 +6,7 @@ use controller::{Attempt, ReconcileError};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 
 /// A reference to our namespace in the cluster of `client`, for cluster-scoped objects and those of any
 /// namespace.
@@ -56,4 +56,10 @@ pub fn is_namespace_of_project(namespace: &ObjectMeta, project: &Project) -> boo
         // An earlier version made it: for this project if the project was there already.
         None => namespace.creation_timestamp >= of.creation_timestamp,
     }
+}
+
+/// A reference to an object that was read from the API, for what is to be deleted with it. It does not
+/// delay the owner's deletion.
+pub fn owner_reference(owner: &impl Resource<DynamicType = ()>) -> OwnerReference {
+    owner.owner_ref(&()).unwrap_or_default()
 }

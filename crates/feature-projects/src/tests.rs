@@ -10,7 +10,7 @@ use crate::project::management::desired;
 use crate::project::namespace;
 use crate::project::secrets;
 use crate::project::secrets::copy::{self, Observed, Step, step};
-use crate::project::secrets::standing::{self, Problem, Standing};
+use crate::project::secrets::status::{self, CopyStatus, Problem};
 
 fn cluster() -> Cluster {
     let mut cluster = Cluster::default();
@@ -128,24 +128,24 @@ fn a_copy_is_written_when_it_differs_and_made_anew_when_it_cannot_change() {
 
 #[test]
 fn a_project_speaks_when_all_of_its_namespaces_were_looked_at() {
-    let standing = Standing::default();
+    let status = CopyStatus::default();
     let problem = |n: u32| Problem { reason: "NameTaken", message: format!("problem {n}") };
     let (both, first, second) =
         (["a1".to_owned(), "a2".to_owned()], ["a1".to_owned()], ["a2".to_owned()]);
-    assert_eq!(standing.note("a1", Some("p-1"), vec![problem(1)]), (None, vec![problem(1)]));
-    assert_eq!(standing.problems("p-1", &both), None);
-    standing.note("a2", Some("p-1"), Vec::new());
-    assert_eq!(standing.problems("p-1", &both), Some(vec![problem(1)]));
+    assert_eq!(status.note("a1", Some("p-1"), vec![problem(1)]), (None, vec![problem(1)]));
+    assert_eq!(status.problems("p-1", &both), None);
+    status.note("a2", Some("p-1"), Vec::new());
+    assert_eq!(status.problems("p-1", &both), Some(vec![problem(1)]));
     // What is known is not new.
-    let again = standing.note("a1", Some("p-1"), vec![problem(1), problem(2)]);
+    let again = status.note("a1", Some("p-1"), vec![problem(1), problem(2)]);
     assert_eq!(again, (Some("p-1".to_owned()), vec![problem(2)]));
     // A namespace that was moved counts in neither before it was looked at.
-    assert_eq!(standing.problems("p-1", &second), Some(Vec::new()));
-    assert_eq!(standing.problems("p-2", &first), None);
+    assert_eq!(status.problems("p-1", &second), Some(Vec::new()));
+    assert_eq!(status.problems("p-2", &first), None);
     let many: Vec<Problem> = (0..8).map(problem).collect();
-    let said = standing::condition(&many);
+    let said = status::condition(&many);
     assert!(said.truth == Truth::False && said.message.ends_with("problem 4; and 3 more"));
-    assert_eq!(standing::condition(&[]).truth, Truth::True);
+    assert_eq!(status::condition(&[]).truth, Truth::True);
 }
 
 #[test]
@@ -157,9 +157,9 @@ fn people_hear_of_what_the_cluster_refuses_and_not_of_what_the_next_try_cures() 
         let failed: Result<(), kube::Error> = Err(kube::Error::Api(Box::new(status)));
         failed.attempt(|| "create secret".to_owned()).unwrap_err()
     };
-    let told = secrets::refusal(&answered(403), "x", "apps").unwrap();
-    assert_eq!(told.reason, "CopyRefused");
-    assert!(told.message.contains("\"apps\"") && told.message.ends_with("exceeded quota"));
+    let problem = secrets::refusal(&answered(403), "x", "apps").unwrap();
+    assert_eq!(problem.reason, "CopyRefused");
+    assert!(problem.message.contains("\"apps\"") && problem.message.ends_with("exceeded quota"));
     for code in [409, 500, 503] {
         assert_eq!(secrets::refusal(&answered(code), "x", "apps"), None);
     }

@@ -10,12 +10,12 @@
 use std::sync::Arc;
 
 use api_management::{User, keys};
+use feature_kit::ownership::owner_reference;
 use feature_kit::ownership::is_owned_by;
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{ControllerIdentity, table};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, ObjectMeta, Patch,
     PatchParams, PostParams,
@@ -144,18 +144,6 @@ impl Preferences {
 
 fn only_users() -> ApiError {
     ApiError::permission_denied("only users have preferences")
-}
-
-/// A reference by which the namespace goes when the user goes.
-fn owner_reference(user: &User) -> OwnerReference {
-    OwnerReference {
-        api_version: api_management::API_VERSION.to_owned(),
-        kind: "User".to_owned(),
-        name: user.name_any(),
-        uid: user.uid().unwrap_or_default(),
-        controller: None,
-        block_owner_deletion: None,
-    }
 }
 
 /// Earlier versions did not say whose such a namespace is. It is the user's when it was made for no project and

@@ -77,7 +77,7 @@ impl Drop for Open {
 /// Reads a whole body of a caller who is authenticated.
 ///
 /// # Errors
-/// What the client is told.
+/// What the client gets.
 pub async fn read(body: Incoming, size_max: usize) -> Result<Bytes, Status> {
     read::read(body, size_max, Sender::Authenticated).await.map_err(|error| error.to_status())
 }
@@ -85,13 +85,13 @@ pub async fn read(body: Incoming, size_max: usize) -> Result<Bytes, Status> {
 /// Reads a whole body on a public path.
 ///
 /// # Errors
-/// What the client is told.
+/// What the client gets.
 pub async fn read_public(body: Incoming, size_max: usize) -> Result<Bytes, Status> {
     let size_max = size_max.min(PUBLIC_BODY_MAX_BYTES);
     read::read(body, size_max, Sender::Anonymous).await.map_err(|error| error.to_status())
 }
 
-/// Reads nothing of a body that the caller may not send here; what asks for none gets none.
+/// Reads nothing of a body that the caller may not send here; what needs none gets none.
 ///
 /// # Errors
 /// Never; as the others of this module.

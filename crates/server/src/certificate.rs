@@ -1,7 +1,7 @@
 //! The certificate that the server presents, and what others verify it with: the server's own authority, or what
 //! the operator brings (`--tls-cert`, `--tls-key`, `--tls-ca`).
 //!
-//! Everybody is told one authority, by the setting `cacerts`, in kubeconfigs and in the agents' manifest; none at all
+//! Clients and agents get one authority, by the setting `cacerts`, in kubeconfigs and in the agents' manifest; none at all
 //! stands for "one that every system trusts". So a given certificate is verified here first as agents and commands
 //! will verify it: what fails then, fails at the start, with the file's name.
 
@@ -109,7 +109,7 @@ impl Trust {
 
 /// The certificate in use.
 pub struct Serving {
-    /// What is told to others: of the server's URL, which a proxy may serve.
+    /// What others get: of the server's URL, which a proxy may serve.
     pub trust: Trust,
     /// What verifies what this server presents itself; none when every system trusts it.
     pub own_authority: Option<String>,

@@ -19,7 +19,7 @@ const WRITTEN: &str = "drover.io/definition";
 
 /// Creates or updates each definition whose spec this release did not write before, and waits until all
 /// are served.
-pub async fn install(client: &Client, wanted: &[CustomResourceDefinition]) -> anyhow::Result<()> {
+pub async fn install(client: &Client, desired: &[CustomResourceDefinition]) -> anyhow::Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let known =
         api.list_metadata(&ListParams::default()).await.context("cannot list definitions")?;
@@ -32,7 +32,7 @@ pub async fn install(client: &Client, wanted: &[CustomResourceDefinition]) -> an
         })
         .collect();
     // Together, so that the storage commits them in groups.
-    let puts = wanted.iter().map(|definition| {
+    let puts = desired.iter().map(|definition| {
         let (api, written) = (api.clone(), &written);
         async move {
             let name = definition.name_any();
@@ -46,7 +46,7 @@ pub async fn install(client: &Client, wanted: &[CustomResourceDefinition]) -> an
         }
     });
     futures::future::try_join_all(puts).await?;
-    served(client, wanted).await
+    served(client, desired).await
 }
 
 /// Names the spec. Another release of the compiler may name it otherwise, and write it once more.
@@ -57,9 +57,9 @@ fn content_of(definition: &CustomResourceDefinition) -> anyhow::Result<String> {
 }
 
 /// Waits until discovery names every resource.
-async fn served(client: &Client, wanted: &[CustomResourceDefinition]) -> anyhow::Result<()> {
+async fn served(client: &Client, desired: &[CustomResourceDefinition]) -> anyhow::Result<()> {
     let mut missing: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for definition in wanted {
+    for definition in desired {
         for version in &definition.spec.versions {
             let group_version = format!("{}/{}", definition.spec.group, version.name);
             missing.entry(group_version).or_default().insert(&definition.spec.names.plural);
@@ -88,17 +88,17 @@ async fn served(client: &Client, wanted: &[CustomResourceDefinition]) -> anyhow:
 
 async fn put(
     api: &Api<CustomResourceDefinition>,
-    wanted: &CustomResourceDefinition,
+    desired: &CustomResourceDefinition,
 ) -> kube::Result<()> {
-    match api.create(&PostParams::default(), wanted).await {
+    match api.create(&PostParams::default(), desired).await {
         Ok(_) => return Ok(()),
         Err(kube::Error::Api(status)) if status.code == 409 => {}
         Err(error) => return Err(error),
     }
     let patch = Patch::Merge(serde_json::json!({
-        "metadata": { "annotations": wanted.metadata.annotations },
-        "spec": wanted.spec,
+        "metadata": { "annotations": desired.metadata.annotations },
+        "spec": desired.spec,
     }));
-    api.patch(&wanted.name_any(), &PatchParams::default(), &patch).await?;
+    api.patch(&desired.name_any(), &PatchParams::default(), &patch).await?;
     Ok(())
 }

@@ -36,7 +36,7 @@ const SUMMARIZE_EVERY: Duration = Duration::from_secs(5);
 const VALUE_LENGTH_MAX: usize = 256;
 /// Who an agent is in events.
 const AGENT: &str = "system:drover:agent:";
-/// By which clients ask to act as somebody else.
+/// Headers of clients that request impersonation.
 const IMPERSONATE_USER: &str = "impersonate-user";
 
 /// Begins the records of requests. Cheap to clone.
@@ -335,7 +335,7 @@ impl Inner {
         is_view(path).then_some(of_view)
     }
 
-    /// What is asked for: of a downstream cluster, in its own terms.
+    /// What is requested: of a downstream cluster, in its own terms.
     fn info(&self) -> RequestInfo {
         let query = Query::parse(self.uri.query());
         let path = self.uri.path();

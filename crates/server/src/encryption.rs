@@ -63,10 +63,10 @@ async fn local_file(storage: &dyn Storage, folder: &DataFolder) -> anyhow::Resul
 /// Encrypts what is still plain or of an earlier key, until all is done or `stop`; a later start
 /// goes on with the rest.
 pub async fn rewrite(storage: Arc<Encrypted>, stop: CancellationToken) {
-    let mut told = Instant::now();
+    let mut reported_at = Instant::now();
     let rewriting = storage.rewrite(|now| {
-        if told.elapsed() >= PROGRESS_EVERY {
-            told = Instant::now();
+        if reported_at.elapsed() >= PROGRESS_EVERY {
+            reported_at = Instant::now();
             tracing::info!(seen = now.seen, rewritten = now.rewritten, "encrypting the storage");
         }
     });

@@ -8,8 +8,8 @@ use feature_identity::Directory;
 use feature_kit::{Feature, ManagementContext};
 use feature_settings::SettingsConfig;
 
-/// What features are told that they cannot find out themselves.
-pub struct Told {
+/// What features get from the server because they cannot make it themselves.
+pub struct FeatureParts {
     pub settings: SettingsConfig,
     pub connections: Arc<Connections>,
     pub directory: Arc<Directory>,
@@ -17,12 +17,12 @@ pub struct Told {
 }
 
 /// All features. Must be called inside a tokio runtime.
-pub fn features(context: &ManagementContext, told: &Told) -> Vec<Feature> {
+pub fn features(context: &ManagementContext, parts: &FeatureParts) -> Vec<Feature> {
     vec![
-        feature_settings::feature(&told.settings),
-        feature_identity::feature(context, &told.directory),
-        feature_access::feature(context, &told.graph),
-        feature_clusters::feature(context, &told.connections),
+        feature_settings::feature(&parts.settings),
+        feature_identity::feature(context, &parts.directory),
+        feature_access::feature(context, &parts.graph),
+        feature_clusters::feature(context, &parts.connections),
         feature_projects::feature(context),
         feature_downstream::feature(context),
         feature_workloads::feature(context),

@@ -19,8 +19,6 @@ mod guide_pages;
 pub mod journal;
 mod peer;
 mod priority;
-mod resolver;
-mod revocation;
 mod root_page;
 mod router;
 pub mod run;

@@ -1,4 +1,4 @@
-//! The place of the server's own controllers among those who ask: people who flood do not hold them up.
+//! The priority level of the server's own controllers: users who flood the API do not delay them.
 
 use anyhow::Context;
 use feature_kit::controller::GROUP_CONTROLLERS;

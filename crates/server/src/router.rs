@@ -16,7 +16,7 @@ use apiserver::serve::{self, PeerAddress};
 use apiserver::{ApiServer, UserInfo};
 use cluster_access::proxy::{Caller, Proxy};
 use feature_kit::access::Membership;
-use feature_kit::{AccessResolver, Route};
+use feature_kit::{RoleResolver, Route};
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode, Uri, header, request};
 use http_body_util::BodyExt;
@@ -33,8 +33,8 @@ use crate::clients::InProcess;
 use crate::door::{Door, DoorRecord};
 use crate::guide_pages;
 use crate::peer::TrustedProxies;
-use crate::resolver::no_role;
-use crate::revocation::{Revocations, RoleScope};
+use feature_identity::cluster_identity::no_role;
+use feature_identity::revocation::{Revocations, RoleScope};
 use crate::security_headers::SecurityHeaders;
 use crate::ui;
 
@@ -69,7 +69,7 @@ pub struct Parts {
     pub proxy: Proxy,
     pub revocations: Arc<Revocations>,
     pub authentication: Authentication,
-    pub access: Arc<dyn AccessResolver>,
+    pub access: Arc<dyn RoleResolver>,
     pub proxies: TrustedProxies,
     pub security_headers: SecurityHeaders,
     pub anonymous: Anonymous,

@@ -35,18 +35,18 @@ use crate::bodies::Anonymous;
 use crate::certificate::{Serving, Trust};
 use crate::clients::InProcess;
 use crate::door::Door;
-use crate::features::{Told, features};
+use crate::features::{FeatureParts, features};
 use crate::files::{DataFolder, Keys};
 use crate::journal::Caches;
 use crate::peer::TrustedProxies;
-use crate::resolver::Resolver;
-use crate::revocation::Revocations;
+use feature_identity::cluster_identity::ClusterIdentities;
+use feature_identity::revocation::Revocations;
 use crate::router::{Outbound, Parts, Router};
 use crate::security_headers::SecurityHeaders;
 use crate::settings::ServerSettings;
 use crate::store::Store;
 
-/// The version that clients of the management API are told; see `docs/adr/0004-answer-as-2-6.md`.
+/// The version that clients of the management API get; see `docs/adr/0004-answer-as-2-6.md`.
 const SERVER_VERSION: &str = "v2.6.9";
 
 /// A server that is up. It goes down when [`Server::stop`] is awaited.
@@ -63,7 +63,7 @@ pub struct Server {
     shutdown_delay: Duration,
 }
 
-/// Runs until `shutdown`, telling people on standard error what they need to know.
+/// Runs until `shutdown`, with what the operator needs to know on standard error.
 pub async fn run(settings: ServerSettings, shutdown: CancellationToken) -> anyhow::Result<()> {
     let begun = Instant::now();
     crate::files::raise_open_max();
@@ -98,7 +98,7 @@ impl Server {
             Store::open_to_serve(&settings.storage, key_file, &folder).await?;
         let running = management_api(encrypted.clone(), &keys, &trust, &settings).await?;
         let clients = InProcess(running.server.clone());
-        let told = SettingsConfig {
+        let settings_config = SettingsConfig {
             server_url: url.clone(),
             ca_certs: trust.pem().trim_end().to_owned(),
             server_version: SERVER_VERSION.to_owned(),
@@ -106,7 +106,7 @@ impl Server {
             install_uuid: folder.install_id()?,
             env: feature_settings::from_env(std::env::vars()),
         };
-        let plane = Plane::build(&clients, told);
+        let plane = Plane::build(&clients, settings_config);
         plane.begin(&clients, running.server.registry()).await?;
         let given = settings.bootstrap_password.clone().map(identity::Secret::new);
         let admin = feature_identity::bootstrap(&clients.server(), given)
@@ -152,7 +152,7 @@ impl Server {
         Ok(Self { url, address, password, stop, tasks, running, storage, shutdown_delay })
     }
 
-    /// Says that it is not ready, waits as long as it was told to, stops accepting, lets open requests
+    /// Says that it is not ready, waits for the configured delay, stops accepting, lets open requests
     /// finish, ends watches and controllers, closes the storage.
     pub async fn stop(mut self) {
         self.running.server.begin_stop();
@@ -220,13 +220,13 @@ impl Plane {
         let context = ManagementContext::new(scope, Arc::new(clients.clone()), connections.clone());
         let graph = RoleGraph::new(&context.scope.reflectors);
         let directory = Directory::new(&context);
-        let told = Told {
+        let parts = FeatureParts {
             settings,
             connections: connections.clone(),
             directory: directory.clone(),
             graph: graph.clone(),
         };
-        let features = features(&context, &told);
+        let features = features(&context, &parts);
         let revocations = Revocations::new(directory.clone(), graph.clone());
         rejections::show("logins", identity::login_throttle::refused);
         rejections::show("downstream_responses", cluster_access::conduct::rejected);
@@ -251,7 +251,7 @@ impl Plane {
             AgentRegistrar::new(&self.context, self.connections.clone(), self.sessions.clone());
         let reflectors = &self.context.scope.reflectors;
         let revocations = self.revocations.clone();
-        let resolver = Resolver::new(reflectors, self.connections.clone(), revocations.clone());
+        let resolver = ClusterIdentities::new(reflectors, self.connections.clone(), revocations.clone());
         let reserved = feature_kit::access::ROLE_GROUP_PREFIX;
         let routes = self.features.iter().flat_map(|feature| feature.routes.clone());
         let lists = rest_view::Index::new(Caches(api.registry().clone()));

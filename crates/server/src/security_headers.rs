@@ -5,11 +5,11 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Request, header};
 use pki::ServingCertificate;
 
-/// A year, as browsers' preload lists ask for. Subdomains are not ours to decide about.
+/// A year, as browsers' preload lists require. Subdomains are not ours to decide about.
 const STRICT_TRANSPORT: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// Knows when browsers may be told to reach this host by HTTPS only: with a certificate of a private authority, such
+/// Knows when browsers may be required to reach this host by HTTPS only: with a certificate of a private authority, such
 /// as our own, that would take away the way past the browser's warning.
 pub struct SecurityHeaders {
     certificate: Arc<ServingCertificate>,

@@ -1,5 +1,5 @@
-//! What the server is told at start: flags, then environment, then a file, then defaults; resolved once, all
-//! problems told together.
+//! The settings of the server at its start: flags, then environment, then a file, then defaults; resolved
+//! once, with all problems reported together.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ pub struct ServerArgs {
     /// Age at which earlier audit logs go; 0 is never [default: 30]
     #[arg(long, env = "DROVER_AUDIT_LOG_MAXAGE", value_name = "DAYS")]
     pub audit_log_maxage: Option<u32>,
-    /// Time between the end being asked for, when /readyz fails, and new connections being refused,
+    /// Time between the request to stop, when /readyz fails, and new connections being refused,
     /// such as `15s` [default: 0s]
     #[arg(long, env = "DROVER_SHUTDOWN_DELAY_DURATION", value_name = "DURATION")]
     pub shutdown_delay_duration: Option<String>,
@@ -136,7 +136,7 @@ fn in_seconds<S: serde::Serializer>(value: &Duration, serializer: S) -> Result<S
     serializer.collect_str(&format_args!("{}s", value.as_secs_f64()))
 }
 
-/// The audit log, as it was asked for; what is absent has a default.
+/// The audit log, as configured; what is absent has a default.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct AuditSettings {

@@ -218,7 +218,7 @@ impl CopyArgs {
     }
 }
 
-/// Runs a command about storages, and tells on standard output what it did.
+/// Runs a command about storages, and reports on standard output what it did.
 pub async fn run(args: StorageArgs) -> anyhow::Result<()> {
     let StorageCommand::Copy(args) = args.command;
     let (from, to) = (args.address(&args.from)?, args.address(&args.to)?);

@@ -18,7 +18,7 @@ use crate::root_page;
 
 /// The first parts of the addresses in `ui/src/paths.ts`; the empty one is the start.
 const PAGES: [&str; 6] = ["", "audit", "c", "clusters", "login", "password"];
-/// The first parts of paths that programs use: there an error stays the API's own, whoever asks. So do all that begin
+/// The first parts of paths that programs use: there an error stays the API's own, whoever the client is. So do all that begin
 /// like a version, such as `v1` and `v3-public`.
 const APIS: [&str; 12] = [
     ".well-known",
@@ -44,7 +44,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
     require-trusted-types-for 'script'";
 /// A name with a hash never changes what it means.
 const CACHE_FOR_EVER: &str = "public, max-age=31536000, immutable";
-/// Kept, but asked for again each time; the answer is mostly 304.
+/// Cached, but revalidated each time; the response is mostly 304.
 const CACHE_ASK: &str = "no-cache";
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
@@ -86,7 +86,7 @@ fn is_api(first: &str) -> bool {
     APIS.contains(&first) || version.is_some_and(|digit| digit.is_ascii_digit())
 }
 
-/// Browsers get the page; the API's path list goes to those who ask for JSON.
+/// Browsers get the page; the API's path list goes to clients that request JSON.
 fn wants_page(headers: &HeaderMap) -> bool {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
     accept.is_some_and(|accept| accept.contains("html"))
@@ -141,8 +141,8 @@ fn compressed(name: &str, request: &HeaderMap) -> Option<(&'static str, Embedded
     let accepted = request.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let accepted: Vec<&str> = accepted.flat_map(|value| value.split(',')).map(str::trim).collect();
     // A coding with a weight is rare, and one of them means "never": those get the plain file.
-    let mut wanted = CODINGS.iter().filter(|(coding, _)| accepted.contains(coding));
-    wanted.find_map(|(coding, ending)| Some((*coding, Files::get(&format!("{name}{ending}"))?)))
+    let mut offered = CODINGS.iter().filter(|(coding, _)| accepted.contains(coding));
+    offered.find_map(|(coding, ending)| Some((*coding, Files::get(&format!("{name}{ending}"))?)))
 }
 
 fn entity_tag(file: &EmbeddedFile) -> HeaderValue {

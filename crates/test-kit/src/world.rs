@@ -9,7 +9,7 @@ use controller::ManagementScope;
 use feature_access::RoleGraph;
 use feature_clusters::{AgentRegistrar, Connections, DownstreamClients};
 use feature_identity::Directory;
-use feature_kit::{AccessResolver, Clients, Feature, ManagementContext, Membership, runtime};
+use feature_kit::{RoleResolver, Clients, Feature, ManagementContext, Membership, runtime};
 use feature_settings::SettingsConfig;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, PostParams};

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use api_management::{Cluster, ClusterRoleTemplateBinding, Node, RoleTemplate, Setting, User};
-use feature_kit::{AccessResolver, Clients, Membership};
+use feature_kit::{RoleResolver, Clients, Membership};
 use identity::{Authenticate, Presented, Refused, Secret};
 use k8s_openapi::api::core::v1::Secret as KubeSecret;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};

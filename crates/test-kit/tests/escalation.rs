@@ -5,7 +5,7 @@
 use std::fmt::Debug;
 
 use api_management::{Cluster, ClusterRoleTemplateBinding, PolicyRule, RoleTemplate, table, types};
-use feature_kit::{AccessResolver, Membership};
+use feature_kit::{RoleResolver, Membership};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;

@@ -8,7 +8,7 @@ mod references;
 use bytes::Bytes;
 use feature_identity::bootstrap;
 use feature_kit::access::{GROUP_GLOBAL_ADMIN, GROUP_PEOPLE};
-use feature_kit::{AccessResolver, Clients, Membership};
+use feature_kit::{RoleResolver, Clients, Membership};
 use http::{HeaderMap, Request};
 use identity::{Authenticate, Identity, Secret, credential};
 use rest_view::{Caller, RestView};

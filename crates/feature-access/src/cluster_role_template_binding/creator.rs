@@ -11,12 +11,12 @@ use controller::{
     Attempt, ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError,
     Reflector, Runner, StatusPatch, Target, Whole, ensure,
 };
+use feature_kit::ownership::owner_reference;
 use feature_kit::ownership::is_namespace_of;
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Client, ResourceExt};
 
 const MADE_OWNER: OwnedCondition = OwnedCondition::of("Cluster", "CreatorMadeOwner");
@@ -66,20 +66,8 @@ pub(crate) fn desired(cluster: &Cluster) -> Option<ClusterRoleTemplateBinding> {
     Some(binding)
 }
 
-/// A reference by which dependants go when the cluster goes.
-pub(crate) fn owner_reference(cluster: &Cluster) -> OwnerReference {
-    OwnerReference {
-        api_version: api_management::API_VERSION.to_owned(),
-        kind: "Cluster".to_owned(),
-        name: cluster.name_any(),
-        uid: cluster.uid().unwrap_or_default(),
-        controller: None,
-        block_owner_deletion: None,
-    }
-}
-
 impl Creator {
-    async fn keep(&self, key: &Key) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &Key) -> Result<Outcome, ReconcileError> {
         let Some(cluster) = self.clusters.get(key) else { return Ok(Outcome::Done) };
         let done = condition::is_true(&cluster.status.conditions, MADE_OWNER.condition());
         if done || cluster.metadata.deletion_timestamp.is_some() {
@@ -115,6 +103,6 @@ impl Reconcile for Creator {
         "cluster-creator"
     }
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
-        Box::pin(self.keep(key))
+        Box::pin(self.reconcile(key))
     }
 }

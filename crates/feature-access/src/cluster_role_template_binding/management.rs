@@ -16,7 +16,7 @@ use controller::{
     Attempt, Key, Metadata, Outcome, Reconcile, ReconcileError, Reflector, Runner, Whole,
 };
 use feature_kit::access::cluster_group;
-use feature_kit::ownership::is_namespace_of;
+use feature_kit::ownership::{is_namespace_of, owner_reference};
 use feature_kit::rbac::{ours, role_ref, rule, subject, to_kube};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -25,8 +25,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBind
 use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client, ResourceExt};
 
-use super::creator::owner_reference;
-use crate::role_template::rules;
+use crate::role_template::{rules, with_inherited};
 
 /// Label of what this controller makes; the value is the cluster's id.
 const MEMBERSHIP: &str = "drover.io/membership";
@@ -95,17 +94,8 @@ pub(crate) fn desired(
     known: &BTreeMap<String, Arc<RoleTemplate>>,
 ) -> Objects {
     let mut objects = Objects::default();
-    let mut wanted = BTreeSet::new();
-    let mut open: Vec<&str> = used.iter().map(String::as_str).collect();
-    while let Some(name) = open.pop() {
-        if let Some(template) = known.get(name)
-            && wanted.insert(name)
-        {
-            open.extend(template.role_template_names.iter().map(String::as_str));
-        }
-    }
-    for name in wanted {
-        add_role(&mut objects, cluster, name, &known[name]);
+    for (name, template) in with_inherited(used.iter().cloned(), known) {
+        add_role(&mut objects, cluster, name, template);
     }
     objects
 }
@@ -152,7 +142,7 @@ fn add_role(objects: &mut Objects, cluster: &Cluster, role: &str, template: &Rol
 }
 
 impl Membership {
-    async fn keep(&self, key: &Key) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &Key) -> Result<Outcome, ReconcileError> {
         let Some(cluster) = self.clusters.get(key) else { return Ok(Outcome::Done) };
         if cluster.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::Done);
@@ -168,31 +158,31 @@ impl Membership {
             self.templates.all().into_iter().map(|(key, template)| (key.name, template)).collect();
         let objects = desired(&cluster, &used, &known);
         let client = &self.client;
-        keep_set(&Api::all(client.clone()), &objects.cluster_roles, &key.name).await?;
-        keep_set(&Api::all(client.clone()), &objects.cluster_role_bindings, &key.name).await?;
+        apply_set(&Api::all(client.clone()), &objects.cluster_roles, &key.name).await?;
+        apply_set(&Api::all(client.clone()), &objects.cluster_role_bindings, &key.name).await?;
         let roles = Api::namespaced(client.clone(), &key.name);
-        keep_set(&roles, &objects.roles, &key.name).await?;
+        apply_set(&roles, &objects.roles, &key.name).await?;
         let role_bindings = Api::namespaced(client.clone(), &key.name);
-        keep_set(&role_bindings, &objects.role_bindings, &key.name).await?;
+        apply_set(&role_bindings, &objects.role_bindings, &key.name).await?;
         Ok(Outcome::Done)
     }
 }
 
 /// Makes the labelled objects of a cluster exactly these.
-async fn keep_set<K: Object>(
+async fn apply_set<K: Object>(
     api: &Api<K>,
-    wanted: &[K],
+    desired: &[K],
     cluster: &str,
 ) -> Result<(), ReconcileError> {
-    for object in wanted {
+    for object in desired {
         ensure::like(api, object).await?;
     }
     let ours = ListParams::default().labels(&format!("{MEMBERSHIP}={cluster}"));
     let attempt = || format!("list {} of cluster \"{cluster}\"", K::plural(&()));
     let present = api.list_metadata(&ours).await.attempt(attempt)?;
-    let wanted: BTreeSet<String> = wanted.iter().map(ResourceExt::name_any).collect();
+    let desired: BTreeSet<String> = desired.iter().map(ResourceExt::name_any).collect();
     for object in present.items {
-        if !wanted.contains(&object.name_any()) {
+        if !desired.contains(&object.name_any()) {
             ensure::absent(api, &object.name_any()).await?;
         }
     }
@@ -204,6 +194,6 @@ impl Reconcile for Membership {
         "cluster-membership"
     }
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
-        Box::pin(self.keep(key))
+        Box::pin(self.reconcile(key))
     }
 }

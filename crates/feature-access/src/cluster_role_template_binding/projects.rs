@@ -24,7 +24,7 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::ObjectMeta;
 use kube::{Api, Client, ResourceExt};
 
-use crate::role_template::rules;
+use crate::role_template::{rules, with_inherited};
 
 /// Label of what this controller makes; the value is the cluster's id.
 const MEMBERSHIP: &str = "drover.io/project-membership";
@@ -108,40 +108,36 @@ struct ProjectMembership {
 pub(crate) fn desired(
     project: &Key,
     used: &BTreeSet<String>,
-    known: impl Fn(&str) -> Option<Arc<RoleTemplate>>,
+    known: &BTreeMap<String, Arc<RoleTemplate>>,
 ) -> BTreeMap<String, (Role, RoleBinding)> {
     let mut objects = BTreeMap::new();
-    let mut seen = BTreeSet::new();
-    let mut open: Vec<String> = used.iter().cloned().collect();
-    while let Some(name) = open.pop() {
-        let Some(template) = known(&name).filter(|_| seen.insert(name.clone())) else { continue };
-        open.extend(template.role_template_names.iter().cloned());
-        let rules = rules::project_plane(&template);
+    for (name, template) in with_inherited(used.iter().cloned(), known) {
+        let rules = rules::project_plane(template);
         if rules.is_empty() {
             continue;
         }
         let cluster = &project.namespace;
         let metadata = ObjectMeta {
-            name: Some(name.clone()),
+            name: Some(name.to_owned()),
             namespace: Some(project.name.clone()),
             labels: Some([(MEMBERSHIP.to_owned(), cluster.clone())].into()),
-            annotations: Some([(keys::CLUSTER_ROLE_OWNER.to_owned(), name.clone())].into()),
+            annotations: Some([(keys::CLUSTER_ROLE_OWNER.to_owned(), name.to_owned())].into()),
             ..ObjectMeta::default()
         };
         let role =
             Role { metadata: metadata.clone(), rules: Some(rules.iter().map(to_kube).collect()) };
         let binding = RoleBinding {
             metadata,
-            role_ref: role_ref("Role", &name),
-            subjects: Some(vec![subject("Group", &cluster_group(cluster, &name))]),
+            role_ref: role_ref("Role", name),
+            subjects: Some(vec![subject("Group", &cluster_group(cluster, name))]),
         };
-        objects.insert(name, (role, binding));
+        objects.insert(name.to_owned(), (role, binding));
     }
     objects
 }
 
 impl ProjectMembership {
-    async fn keep(&self, key: &Key) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &Key) -> Result<Outcome, ReconcileError> {
         let Some(project) = self.projects.get(key) else { return Ok(Outcome::Done) };
         let namespace = self.namespaces.named(&key.name).filter(|namespace| {
             namespace.deletion_timestamp.is_none() && is_namespace_of_project(namespace, &project)
@@ -155,10 +151,12 @@ impl ProjectMembership {
         let bindings = self.bindings.in_namespace(&key.namespace);
         let used: BTreeSet<String> =
             bindings.iter().map(|(_, binding)| binding.role_template_name.clone()).collect();
-        let wanted = desired(key, &used, |name| self.templates.named(name));
+        let known: BTreeMap<String, Arc<RoleTemplate>> =
+            self.templates.all().into_iter().map(|(key, template)| (key.name, template)).collect();
+        let desired = desired(key, &used, &known);
         let roles: Api<Role> = Api::namespaced(self.client.clone(), &key.name);
         let role_bindings: Api<RoleBinding> = Api::namespaced(self.client.clone(), &key.name);
-        for (name, (role, binding)) in &wanted {
+        for (name, (role, binding)) in &desired {
             let made = Key::namespaced(&key.name, name);
             if self.roles.get(&made).is_none_or(|known| known.rules != role.rules) {
                 ensure::like(&roles, role).await?;
@@ -171,12 +169,12 @@ impl ProjectMembership {
             }
         }
         for (made, _) in self.role_bindings.in_namespace(&key.name) {
-            if !wanted.contains_key(&made.name) {
+            if !desired.contains_key(&made.name) {
                 ensure::absent(&role_bindings, &made.name).await?;
             }
         }
         for (made, _) in self.roles.in_namespace(&key.name) {
-            if !wanted.contains_key(&made.name) {
+            if !desired.contains_key(&made.name) {
                 ensure::absent(&roles, &made.name).await?;
             }
         }
@@ -189,6 +187,6 @@ impl Reconcile for ProjectMembership {
         "project-membership"
     }
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
-        Box::pin(self.keep(key))
+        Box::pin(self.reconcile(key))
     }
 }

@@ -25,7 +25,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
 use kube::{Api, Client, ResourceExt};
 
-use super::rules;
+use super::{rules, with_inherited};
 
 /// Value of the label `drover.io/owned` on our roles and bindings.
 const OWNED_ROLE: &str = "role";
@@ -160,16 +160,10 @@ pub(crate) fn desired(
     used: &BTreeSet<String>,
     known: &BTreeMap<String, Arc<RoleTemplate>>,
 ) -> Vec<(Option<ClusterRole>, ClusterRoleBinding)> {
-    let mut reached = BTreeSet::new();
-    let mut open: Vec<&str> = used.iter().map(String::as_str).chain([CLUSTER_OWNER]).collect();
-    while let Some(name) = open.pop() {
-        if let Some(template) = known.get(name)
-            && reached.insert(name.to_owned())
-        {
-            open.extend(template.role_template_names.iter().map(String::as_str));
-        }
-    }
-    reached.iter().map(|name| role_and_binding(cluster, name, &known[name])).collect()
+    let used = used.iter().cloned().chain([CLUSTER_OWNER.to_owned()]);
+    let templates = with_inherited(used, known);
+    let each = templates.into_iter();
+    each.map(|(name, template)| role_and_binding(cluster, name, template)).collect()
 }
 
 fn role_and_binding(

@@ -14,11 +14,11 @@ use api_management::{Token, User, ids, keys};
 use api_meta::audit::{self as names, AuditEvent};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use feature_kit::ownership::owner_reference;
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext, Settings};
 use futures::future::BoxFuture;
 use identity::{TokenKey, generate_key, hash_key, random_text};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use rest_view::{ActionAnswer, ActionHandler, ActionRequest, ApiError, Caller};
@@ -78,7 +78,7 @@ impl GenerateKubeconfig {
         let key = generate_key();
         let mut token = token_object(caller, hash_key(&key), ttl);
         // The token goes when its person goes.
-        token.metadata.owner_references = Some(vec![owned_by(&user)]);
+        token.metadata.owner_references = Some(vec![owner_reference(&user)]);
         let name = token.metadata.name.clone().unwrap_or_default();
         let tokens = Api::<Token>::all(self.client.clone());
         tokens.create(&PostParams::default(), &token).await?;
@@ -94,17 +94,6 @@ impl ActionHandler for GenerateKubeconfig {
         request: ActionRequest<'a>,
     ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
         Box::pin(self.generate(request))
-    }
-}
-
-fn owned_by(user: &User) -> OwnerReference {
-    OwnerReference {
-        api_version: api_management::API_VERSION.to_owned(),
-        kind: "User".to_owned(),
-        name: user.metadata.name.clone().unwrap_or_default(),
-        uid: user.metadata.uid.clone().unwrap_or_default(),
-        controller: None,
-        block_owner_deletion: None,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns Connected, AgentDeployed, Waiting and Ready, and the status fields version, provider,
 //! apiEndpoint, caCert, componentStatuses and kubeSystemUid, which a registration writes first. Watches
-//! clusters and the news of connections; asks the API every [`PROBE_INTERVAL`] while it is connected. Not
+//! clusters and the events of connections; probes the API every [`PROBE_INTERVAL`] while it is connected. Not
 //! connected costs nothing.
 
 use std::collections::{HashMap, HashSet};
@@ -43,14 +43,14 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(15);
 const PROBE_INTERVAL_UNWELL: Duration = Duration::from_secs(3);
 /// Longest wait for an answer.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(5);
-/// Age at which version and components are asked again.
+/// Age at which version and components are read again.
 const FACTS_AGE_MAX: Duration = Duration::from_secs(300);
 /// After a start agents need a moment to come back; until then a cluster that was connected before is
 /// not told lost.
 const START_GRACE: Duration = Duration::from_secs(15);
-/// Bad answers in a row from which on a cluster that was well is told unwell: one is an accident.
+/// Bad answers in a row from which on a cluster that was well is reported as unhealthy: one is an accident.
 const BAD_ANSWERS_MIN: u32 = 2;
-/// Clusters asked at once.
+/// Clusters probed at once.
 const PROBES_MAX: usize = 64;
 
 pub fn identity() -> ControllerIdentity {
@@ -76,7 +76,7 @@ pub async fn run(context: ManagementContext, client: Client, connections: Arc<Co
     let limits = Limits { running_max: PROBES_MAX, running_per_lane_max: 1, ..Limits::default() };
     let runner = Runner::with_limits(Arc::new(health), limits);
     let mut events = connections.events();
-    // Own writes come back as changes; only what the probe depends on asks for another one.
+    // Own writes come back as changes; only what the probe depends on causes another one.
     runner.watch(&clusters, |change| {
         let relevant = match change {
             controller::Change::Applied { new, old: Some(old), .. } => {
@@ -124,11 +124,11 @@ pub(crate) struct Observed {
     pub enrolled: bool,
     /// The API answered well at some time.
     pub seen_before: bool,
-    /// What the API says of itself; none when it cannot be asked.
+    /// What the API says of itself; none when it cannot be reached.
     pub api: Option<Result<(), String>>,
     /// The cluster that answers is another entry's.
     pub is_anothers: bool,
-    /// Why it cannot be asked, if somebody said so.
+    /// Why it cannot be reached, if that is known.
     pub obstacle: Option<Obstacle>,
 }
 
@@ -137,19 +137,19 @@ pub(crate) fn desired(observed: &Observed) -> StatusPatch {
     let here = observed.local || observed.enrolled;
     let patch = StatusPatch::new();
     let Some(api) = &observed.api else {
-        let told = observed.obstacle.as_ref().map(|o| (o.reason, o.message.as_str()));
-        let gone = told.unwrap_or(("Disconnected", "cluster agent is not connected"));
+        let reported = observed.obstacle.as_ref().map(|o| (o.reason, o.message.as_str()));
+        let disconnected = reported.unwrap_or(("Disconnected", "cluster agent is not connected"));
         let connected = if here {
-            ConditionState::no(gone.0, gone.1)
+            ConditionState::no(disconnected.0, disconnected.1)
         } else {
-            let (reason, message) = told.unwrap_or(("AgentNotRegistered", ""));
+            let (reason, message) = reported.unwrap_or(("AgentNotRegistered", ""));
             ConditionState::unknown(reason, message)
         };
         let patch = patch.condition(CONNECTED, connected);
         return if observed.seen_before {
-            patch.condition(READY, ConditionState::no(gone.0, gone.1))
+            patch.condition(READY, ConditionState::no(disconnected.0, disconnected.1))
         } else {
-            let (reason, message) = told.unwrap_or(("", "waiting for the cluster's API"));
+            let (reason, message) = reported.unwrap_or(("", "waiting for the cluster's API"));
             patch.condition(API_SEEN, ConditionState::unknown(reason, message))
         };
     };
@@ -262,9 +262,9 @@ impl Health {
 
     fn facts_due(&self, cluster: &Cluster) -> bool {
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
-        let asked = self.facts_at.lock().get(name).copied();
+        let read_at = self.facts_at.lock().get(name).copied();
         let unwell = !condition::is_true(&cluster.status.conditions, READY.condition());
-        unwell || asked.is_none_or(|at| at.elapsed() > FACTS_AGE_MAX)
+        unwell || read_at.is_none_or(|at| at.elapsed() > FACTS_AGE_MAX)
     }
 
     /// Adds what rarely changes. What cannot be had stays as it was.
@@ -298,13 +298,13 @@ pub(crate) fn provider(git_version: &str) -> &'static str {
 
 /// Asks the API whether it is ready; older ones know only `/healthz`.
 async fn probe(client: &Client) -> Result<(), String> {
-    let ask = async |path: &str| {
+    let get = async |path: &str| {
         let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
         client.request_text(request).await
     };
     let both = async {
-        match ask("/readyz").await {
-            Err(error) if error::is_code(&error, 404) => ask("/healthz").await,
+        match get("/readyz").await {
+            Err(error) if error::is_code(&error, 404) => get("/healthz").await,
             answer => answer,
         }
     };

@@ -23,7 +23,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ObjectMeta;
 use kube::{Api, Client};
 
-use super::owner_reference;
+use feature_kit::ownership::owner_reference;
 
 const PENDING: OwnedCondition = OwnedCondition::of("Cluster", "Pending");
 const PROVISIONED: OwnedCondition = OwnedCondition::of("Cluster", "Provisioned");
@@ -122,7 +122,7 @@ fn first_token(cluster: &Cluster) -> ClusterRegistrationToken {
 }
 
 impl Lifecycle {
-    async fn keep(&self, key: &Key) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &Key) -> Result<Outcome, ReconcileError> {
         let Some(cluster) = self.clusters.get(key) else { return Ok(Outcome::Done) };
         if cluster.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::WaitingFor("removal".to_owned()));
@@ -169,6 +169,6 @@ impl Reconcile for Lifecycle {
         "cluster-lifecycle"
     }
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
-        Box::pin(self.keep(key))
+        Box::pin(self.reconcile(key))
     }
 }

@@ -17,6 +17,7 @@ use controller::{
     Attempt, ConditionReport, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition,
     Reconcile, ReconcileError, Runner, Target, WithCondition,
 };
+use feature_kit::ownership::owner_reference;
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -92,23 +93,11 @@ impl Reconcile for AgentObjects {
     }
 }
 
-/// A reference to our downstream namespace, for cluster-scoped objects of ours.
-pub fn namespace_reference(namespace: &Namespace) -> OwnerReference {
-    OwnerReference {
-        api_version: "v1".to_owned(),
-        kind: "Namespace".to_owned(),
-        name: namespace.name_any(),
-        uid: namespace.uid().unwrap_or_default(),
-        controller: None,
-        block_owner_deletion: None,
-    }
-}
-
 async fn own(client: &Client) -> Result<(), ReconcileError> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let read = namespaces.get(keys::SYSTEM_NS).await;
     let namespace = read.attempt(|| format!("read namespace \"{}\"", keys::SYSTEM_NS))?;
-    let owner = namespace_reference(&namespace);
+    let owner = owner_reference(&namespace);
     own_one::<ClusterRole>(client, AGENT_NAME, &owner).await?;
     own_one::<ClusterRoleBinding>(client, AGENT_NAME, &owner).await?;
     withhold_token(client).await

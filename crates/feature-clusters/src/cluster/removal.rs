@@ -50,8 +50,8 @@ use report::{Left, Report};
 const CONTROLLER: &str = "cluster-removal";
 const REMOVED: OwnedCondition = OwnedCondition::of("Cluster", "Removed");
 
-/// Reason of Removed from when our downstream namespace was told to go: from then on a lost agent is
-/// what we asked for. In the object, so that it survives a restart.
+/// Reason of Removed from when the deletion of our downstream namespace was requested: from then on a lost
+/// agent is expected. In the object, so that it survives a restart.
 const DOWNSTREAM_GOING: &str = "DownstreamGoing";
 
 /// Where events about objects without a namespace are.
@@ -175,7 +175,7 @@ impl Removal {
         }
         self.connections.cut(&key.name);
         if !self.clean_management(&cluster, patience).await? {
-            self.tell(key, "Cleanup", "removing the cluster's namespace").await?;
+            self.report(key, "Cleanup", "removing the cluster's namespace").await?;
             return Ok(Outcome::RequeueAfter(LOOK_INTERVAL));
         }
         self.finish(&cluster, deleted_at, patience).await?;
@@ -224,7 +224,7 @@ impl Removal {
                     self.leave(&key, downstream::everything(why));
                     return Ok(None);
                 }
-                self.tell(&key, DOWNSTREAM_GOING, "removing our objects downstream").await?;
+                self.report(&key, DOWNSTREAM_GOING, "removing our objects downstream").await?;
                 Ok(Some(Outcome::RequeueAfter(LOOK_INTERVAL)))
             }
             Step::Unreachable(_) if started => {
@@ -233,7 +233,7 @@ impl Removal {
             }
             Step::Unreachable(why) if patience == Patience::Wait => {
                 let message = unreachable_message(cluster, &why);
-                self.tell(&key, "DownstreamUnreachable", &message).await?;
+                self.report(&key, "DownstreamUnreachable", &message).await?;
                 Ok(Some(Outcome::RequeueAfter(Duration::from_secs(2))))
             }
             Step::Unreachable(why) => {
@@ -327,8 +327,8 @@ impl Removal {
         let reporter = Reporter::from(CONTROLLER.to_owned());
         let recorder = Recorder::new(self.client.clone(), reporter);
         if let Err(error) = recorder.publish(&report.to_event(), &cluster.object_ref(&())).await {
-            // The report tells the same; a removal does not wait for its event.
-            tracing::warn!(cluster = %key, %error, "no event tells of the removal");
+            // The report has the same content; a removal does not wait for its event.
+            tracing::warn!(cluster = %key, %error, "cannot write the event of the removal");
         }
         tracing::info!(cluster = %key, left = report.left.len(), "cluster removed");
         let target = Target::of::<Cluster>("", &key.name);
@@ -337,7 +337,7 @@ impl Removal {
         Ok(())
     }
 
-    async fn tell(&self, key: &Key, reason: &str, message: &str) -> Result<(), ReconcileError> {
+    async fn report(&self, key: &Key, reason: &str, message: &str) -> Result<(), ReconcileError> {
         let patch = StatusPatch::new().condition(REMOVED, ConditionState::unknown(reason, message));
         patch.write(&self.client, &Target::of::<Cluster>("", &key.name)).await?;
         Ok(())

@@ -20,7 +20,7 @@ pub fn view(kubeconfig: impl ActionHandler) -> Descriptor {
         .personal(&[])
 }
 
-/// People find a cluster by its name, so a new one has one, though the schema does not ask for it.
+/// People find a cluster by its name, so a new one has one, though the schema does not require it.
 fn is_named(
     _: &Presentation<'_>,
     input: &Map<String, Value>,

@@ -110,7 +110,7 @@ pub(crate) fn desired(token: &ClusterRegistrationToken, observed: &Observed<'_>)
 }
 
 impl Commands {
-    async fn keep(&self, key: &Key) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &Key) -> Result<Outcome, ReconcileError> {
         let Some(token) = self.tokens.get(key) else { return Ok(Outcome::Done) };
         let cluster = self.clusters.named(&token.spec.cluster_name);
         let Some(cluster) = cluster else {
@@ -126,7 +126,7 @@ impl Commands {
         };
         let target = Target::of::<ClusterRegistrationToken>(&key.namespace, &key.name);
         let patch = desired(&token, &observed);
-        // Another writer may have given it a secret since the watch told of it: that one stays.
+        // Another writer may have given it a secret since the last watch event: that one stays.
         let had_secret = !token.status.token.is_empty();
         let write = patch.write_if(&self.client, &target, |stored| {
             had_secret || stored["status"]["token"].as_str().unwrap_or_default().is_empty()
@@ -145,6 +145,6 @@ impl Reconcile for Commands {
         "registration-token"
     }
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
-        Box::pin(self.keep(key))
+        Box::pin(self.reconcile(key))
     }
 }

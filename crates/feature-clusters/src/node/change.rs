@@ -15,7 +15,7 @@ pub struct Change {
     /// New values by key; null removes. What is not named stays.
     labels: Map<String, Value>,
     annotations: Map<String, Value>,
-    /// Taints to be there, and those to be gone. One is told from another by key and effect.
+    /// Taints to be there, and those to be removed. Key and effect identify one.
     tainted: Vec<Value>,
     untainted: Vec<Value>,
     unschedulable: Option<bool>,
@@ -88,12 +88,12 @@ impl Change {
     /// Whether what is stored here shows the change.
     pub fn is_in(&self, stored: &Value) -> bool {
         let status = &stored["status"];
-        let holds = |wanted: &Map<String, Value>, field: &str| {
+        let holds = |desired: &Map<String, Value>, field: &str| {
             let kept = |value: &Value| {
                 value.as_str().is_none_or(|text| text.len() <= ANNOTATION_MAX_BYTES)
             };
-            let mut wanted = wanted.iter().filter(|(_, value)| kept(value));
-            wanted.all(|(key, value)| status[field][key] == *value)
+            let mut desired = desired.iter().filter(|(_, value)| kept(value));
+            desired.all(|(key, value)| status[field][key] == *value)
         };
         let there = taints(status);
         let is_there = |taint: &Value| there.iter().any(|other| is_same_taint(other, taint));
@@ -102,7 +102,7 @@ impl Change {
             && holds(&self.annotations, "nodeAnnotations")
             && self.tainted.iter().all(is_there)
             && !self.untainted.iter().any(is_there)
-            && self.unschedulable.is_none_or(|wanted| wanted == unschedulable)
+            && self.unschedulable.is_none_or(|desired| desired == unschedulable)
     }
 }
 

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::drain;
 use super::usage::{Taken, texts};
-use crate::cluster::owner_reference;
+use feature_kit::ownership::owner_reference;
 
 const REGISTERED: OwnedCondition = OwnedCondition::of("Node", "Registered");
 const PROVISIONED: OwnedCondition = OwnedCondition::of("Node", "Provisioned");

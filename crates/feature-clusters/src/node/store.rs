@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::change::Change;
 
-/// Longest wait for the object here to follow. After it the answer shows what was wanted.
+/// Longest wait until the object here has followed. After that the response shows what was requested.
 const FOLLOW_TIME_MAX: Duration = Duration::from_secs(5);
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
 /// Attempts of a write of taints that meets concurrent writes.
@@ -122,7 +122,7 @@ impl NodeStore {
             return Err(ApiError::new(409, "Conflict", text));
         }
         let change = Change::between(&current, &object);
-        let wanted = std::mem::replace(&mut object["status"], current["status"].clone());
+        let requested = std::mem::replace(&mut object["status"], current["status"].clone());
         let mut written = self.inner.replace(context, key, object).await?;
         if change.is_empty() {
             return Ok(written);
@@ -131,7 +131,7 @@ impl NodeStore {
         match self.inner.get(context, key).await {
             Ok(followed) if change.is_in(&followed) => Ok(followed),
             _ => {
-                written["status"] = wanted;
+                written["status"] = requested;
                 Ok(written)
             }
         }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::directory::Directory;
 
 /// Whether a stored token and user make the presented key hold at `now_millis`. Pure.
-pub(crate) fn judge(
+pub(crate) fn validate(
     presented: &Presented,
     token: &Token,
     user: Option<&User>,
@@ -68,7 +68,7 @@ impl Directory {
     async fn identify(&self, presented: &Presented) -> Result<Identity, Refused> {
         let token = self.token(&presented.token.name).await.ok_or(Refused::Unknown)?;
         let user = self.user(&token.user_id).await;
-        judge(presented, &token, user.as_deref(), Timestamp::now().as_millisecond())
+        validate(presented, &token, user.as_deref(), Timestamp::now().as_millisecond())
     }
 }
 

@@ -30,7 +30,7 @@ pub struct TokenRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndedTokens {
     pub ended: usize,
-    /// For the API and in kubeconfigs; not counting the one that asks.
+    /// For the API and in kubeconfigs; not counting the one of the request.
     pub remaining: usize,
 }
 
@@ -109,14 +109,7 @@ impl Directory {
             request.ttl_millis = self.settings.token_ttl_millis(request.ttl_millis);
         }
         let key = generate_key();
-        let owner = OwnerReference {
-            api_version: api_management::API_VERSION.to_owned(),
-            kind: "User".to_owned(),
-            name: user.name_any(),
-            uid: user.uid().unwrap_or_default(),
-            controller: None,
-            block_owner_deletion: None,
-        };
+        let owner = owner_reference(&*user);
         let suffix = random_text(ids::SUFFIX_LEN);
         let token = object(&request, hash_key(&key), &suffix, Some(owner));
         let api: Api<Token> = Api::all(self.client.clone());

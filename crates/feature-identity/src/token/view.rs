@@ -167,13 +167,13 @@ impl Tokens {
 
     async fn make(&self, context: &Context<'_>, object: Value) -> Result<Value, ApiError> {
         let caller = context.caller;
-        let asked = object["clusterName"].as_str().filter(|cluster| !cluster.is_empty());
-        let cluster = match (caller.token_cluster.as_deref(), asked) {
-            (Some(bound), Some(asked)) if bound != asked => {
+        let requested = object["clusterName"].as_str().filter(|cluster| !cluster.is_empty());
+        let cluster = match (caller.token_cluster.as_deref(), requested) {
+            (Some(bound), Some(requested)) if bound != requested => {
                 let text = "the token is good for another cluster only";
                 return Err(ApiError::permission_denied(text));
             }
-            (bound, asked) => bound.or(asked),
+            (bound, requested) => bound.or(requested),
         };
         if let Some(cluster) = cluster {
             let key = Key { namespace: String::new(), name: cluster.to_owned() };
@@ -201,10 +201,10 @@ impl Tokens {
     }
 
     /// Waits until the token is known, or no longer, so that a client sees what it did.
-    async fn known(&self, name: &str, wanted: bool) {
+    async fn known(&self, name: &str, is_expected: bool) {
         let seen = self.directory.tokens().wait_for(|tokens| {
             let is_there = tokens.named(name).is_some();
-            (is_there == wanted).then_some(())
+            (is_there == is_expected).then_some(())
         });
         if tokio::time::timeout(KNOWN_TIME_MAX, seen).await.is_err() {
             tracing::warn!(token = name, "lists of tokens are behind");

@@ -74,7 +74,7 @@ impl ActionHandler for ChangePassword {
 }
 
 impl Directory {
-    /// Ends what an earlier password gave: the user's logins but the present one, and all their tokens when that is asked
+    /// Ends what an earlier password gave: the user's logins but the present one, and all their tokens when that is requested
     /// for. Gives back what is said about it.
     async fn end_logins(
         &self,

@@ -1,5 +1,6 @@
 //! Password hashes: one Secret per local user, in a namespace of their own.
 
+use feature_kit::ownership::owner_reference;
 use std::collections::BTreeMap;
 
 use api_management::setting::PASSWORD_MIN_LENGTH;
@@ -9,9 +10,8 @@ use identity::Secret as Hidden;
 use identity::password::{Lane, PasswordError, password_problem};
 use identity::throttle::{Key, Refusal};
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ObjectMeta, Patch, PatchParams};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client};
 use serde_json::json;
 
 use crate::directory::Directory;
@@ -19,7 +19,7 @@ use crate::login::{BUSY_RETRY_SECONDS, seconds};
 
 /// Key of the hash in the Secret.
 const HASH_KEY: &str = "hash";
-/// Field of a user: whether clients ask for a new password. Users set it; a changed password clears it.
+/// Field of a user: whether clients require a new password. Users set it; a changed password clears it.
 pub(crate) const MUST_CHANGE: &str = "mustChangePassword";
 /// Shortest password when the setting cannot be read.
 const LENGTH_MIN: usize = 12;
@@ -55,19 +55,11 @@ impl From<PasswordError> for SetPasswordError {
 
 /// The Secret that holds a user's hash; it goes when the user goes.
 pub(crate) fn secret(user: &User, hash: String) -> Secret {
-    let owner = OwnerReference {
-        api_version: api_management::API_VERSION.to_owned(),
-        kind: "User".to_owned(),
-        name: user.name_any(),
-        uid: user.uid().unwrap_or_default(),
-        controller: None,
-        block_owner_deletion: None,
-    };
     Secret {
         metadata: ObjectMeta {
             name: user.metadata.name.clone(),
             namespace: Some(keys::PASSWORDS_NS.to_owned()),
-            owner_references: Some(vec![owner]),
+            owner_references: Some(vec![owner_reference(user)]),
             ..ObjectMeta::default()
         },
         data: Some(BTreeMap::from([(
@@ -110,7 +102,7 @@ impl Directory {
         }
     }
 
-    /// Sets a user's password. Whether the asker may is for the caller to have found out.
+    /// Sets a user's password. The caller has checked the right to do it.
     ///
     /// # Errors
     /// The user is gone, the password unfit, or the API refused.
@@ -146,13 +138,13 @@ impl Directory {
         attempt.succeed();
         self.set_password(user, new).await?;
         if let Err(error) = self.end_must_change(user).await {
-            // The password is set all the same, and clients ask for one more.
+            // The password is set all the same, and clients require one more.
             tracing::warn!(%error, user, "field \"{MUST_CHANGE}\" stays as it is");
         }
         Ok(())
     }
 
-    /// The user has chosen a password, so clients no longer have to ask for one.
+    /// The user has chosen a password, so clients no longer have to require one.
     async fn end_must_change(&self, user: &str) -> Result<(), kube::Error> {
         if !self.user(user).await.is_some_and(|user| user.must_change_password) {
             return Ok(());

@@ -11,12 +11,12 @@ use controller::{
     ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
     Runner, StatusPatch, Target, Whole, ensure,
 };
+use feature_kit::ownership::owner_reference;
 use feature_kit::ownership::is_namespace_of;
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Client, ResourceExt};
 
 use super::initial::Initial;
@@ -82,19 +82,8 @@ fn created(initial: Initial) -> OwnedCondition {
     }
 }
 
-fn owner_reference(cluster: &Cluster) -> OwnerReference {
-    OwnerReference {
-        api_version: api_management::API_VERSION.to_owned(),
-        kind: "Cluster".to_owned(),
-        name: cluster.name_any(),
-        uid: cluster.uid().unwrap_or_default(),
-        controller: None,
-        block_owner_deletion: None,
-    }
-}
-
 impl InitialProjects {
-    async fn keep(&self, key: &Key) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &Key) -> Result<Outcome, ReconcileError> {
         let Some(cluster) = self.clusters.get(key) else { return Ok(Outcome::Done) };
         let missing = desired(&cluster);
         if missing.is_empty() || cluster.metadata.deletion_timestamp.is_some() {
@@ -120,6 +109,6 @@ impl Reconcile for InitialProjects {
         "initial-projects"
     }
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
-        Box::pin(self.keep(key))
+        Box::pin(self.reconcile(key))
     }
 }

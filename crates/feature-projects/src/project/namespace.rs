@@ -96,7 +96,7 @@ fn name_taken(name: &str, other: Option<Key>) -> ConditionState {
 }
 
 impl Backing {
-    async fn keep(&self, key: &Key) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, key: &Key) -> Result<Outcome, ReconcileError> {
         let api: Api<Namespace> = Api::all(self.client.clone());
         let namespace = self.namespaces.named(&key.name);
         let own = namespace.as_deref().is_some_and(|found| project_of(found).as_ref() == Some(key));
@@ -140,6 +140,6 @@ impl Reconcile for Backing {
         "project-namespace"
     }
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
-        Box::pin(self.keep(key))
+        Box::pin(self.reconcile(key))
     }
 }

@@ -11,7 +11,7 @@
 //! Owns the project's condition SecretsCopied.
 
 pub mod copy;
-pub mod standing;
+pub mod status;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use kube::{Api, Client};
 use super::namespaces::members::Members;
 use crate::own_role::{AppliedRole, OwnRole};
 use copy::{Digests, Observed, Step};
-use standing::{Problem, Standing};
+use status::{CopyStatus, Problem};
 
 const CONTROLLER: &str = "project-secrets";
 const ROLE_CONTROLLER: &str = "project-secrets-role";
@@ -106,10 +106,10 @@ struct Copier {
     role: Arc<AppliedRole>,
     members: Members,
     copies: Arc<Reflector<Digests>>,
-    standing: Arc<Standing>,
-    /// What each project was last told. One condition at a time is made up and written, so that the last one
-    /// written is the newest.
-    told: tokio::sync::Mutex<BTreeMap<String, ConditionState>>,
+    status: Arc<CopyStatus>,
+    /// The condition last written for each project. One at a time is computed and written, so that
+    /// the last one written is the newest.
+    reported: tokio::sync::Mutex<BTreeMap<String, ConditionState>>,
 }
 
 async fn copy_into(scope: DownstreamScope, here: ProjectSecrets) {
@@ -133,8 +133,8 @@ async fn copy_into(scope: DownstreamScope, here: ProjectSecrets) {
         copies: Reflectors::new(client.clone(), scope.stop.clone())
             .in_pages_of(controller::downstream::PAGE_OBJECTS)
             .selected(&label),
-        standing: Arc::default(),
-        told: tokio::sync::Mutex::default(),
+        status: Arc::default(),
+        reported: tokio::sync::Mutex::default(),
         client,
         here,
     });
@@ -224,7 +224,7 @@ impl Copier {
         found
     }
 
-    async fn keep(&self, namespace: &str) -> Result<Outcome, ReconcileError> {
+    async fn reconcile_namespace(&self, namespace: &str) -> Result<Outcome, ReconcileError> {
         if !self.role.is_staying() {
             return Ok(Outcome::Done);
         }
@@ -233,10 +233,10 @@ impl Copier {
         }
         let assigned = self.members.assigned(namespace);
         let project = assigned.as_ref().map(|assigned| assigned.project.as_str());
-        let wanted = assigned.as_ref().map(|it| self.originals(&it.project, &it.project_uid));
-        let wanted = wanted.unwrap_or_default();
+        let desired = assigned.as_ref().map(|it| self.originals(&it.project, &it.project_uid));
+        let desired = desired.unwrap_or_default();
         let (mut problems, mut failed) = (Vec::new(), None);
-        for (original, observed) in &wanted {
+        for (original, observed) in &desired {
             match self.copy(original, observed, namespace).await {
                 Ok(problem) => problems.extend(problem),
                 Err(error) => {
@@ -251,7 +251,7 @@ impl Copier {
         }
         for (key, copy) in self.copies.in_namespace(namespace) {
             if copy.is_copy
-                && !wanted.iter().any(|(original, _)| original.name == key.name)
+                && !desired.iter().any(|(original, _)| original.name == key.name)
                 && let Err(error) = self.delete(&key, &copy).await
             {
                 failed = failed.or(Some(error));
@@ -289,22 +289,22 @@ impl Copier {
             false => Some(our_namespace(&self.role.agent).await?),
         };
         let project = format!("{}:{}", self.cluster, original.namespace);
-        let mut wanted = copy::desired(&secret, &project, namespace, owner.as_ref());
+        let mut desired = copy::desired(&secret, &project, namespace, owner.as_ref());
         match (step, known) {
             (Step::Replace, Some(known)) => {
                 // Of the version that carried our mark: who takes it off keeps the Secret.
-                wanted.metadata.resource_version = Some(known.version.clone());
+                desired.metadata.resource_version = Some(known.version.clone());
                 let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-                match api.replace(&key.name, &PostParams::default(), &wanted).await {
+                match api.replace(&key.name, &PostParams::default(), &desired).await {
                     Err(error) if is_code(&error, 404) => Ok(None),
                     done => done.attempt(|| format!("update secret \"{key}\"")).map(|_| None),
                 }
             }
             (Step::DeleteAndCreate, Some(known)) => {
                 self.delete(&key, &known).await?;
-                self.create(&key, &wanted).await
+                self.create(&key, &desired).await
             }
-            _ => self.create(&key, &wanted).await,
+            _ => self.create(&key, &desired).await,
         }
     }
 
@@ -322,7 +322,7 @@ impl Copier {
         match found {
             // It has gone meanwhile.
             None => Err(error).attempt(attempt),
-            // Its watch tells in a moment.
+            // Its watch event comes in a moment.
             Some(found) if copy::is_copy(&found.metadata) => Ok(None),
             Some(_) => Ok(Some(taken(key))),
         }
@@ -352,40 +352,40 @@ impl Copier {
         project: Option<&str>,
         problems: Vec<Problem>,
     ) -> Result<(), ReconcileError> {
-        let (before, new) = self.standing.note(namespace, project, problems);
+        let (before, new) = self.status.note(namespace, project, problems);
         for problem in new {
             let (cluster, reason) = (&self.cluster, problem.reason);
             tracing::warn!(%cluster, reason, "{}", problem.message);
         }
         let before = before.filter(|before| Some(before.as_str()) != project);
         for project in before.as_deref().into_iter().chain(project) {
-            self.tell(project).await?;
+            self.report(project).await?;
         }
         Ok(())
     }
 
-    async fn tell(&self, name: &str) -> Result<(), ReconcileError> {
-        let mut told = self.told.lock().await;
+    async fn report(&self, name: &str) -> Result<(), ReconcileError> {
+        let mut reported = self.reported.lock().await;
         let key = Key::namespaced(&self.cluster, name);
         let project = self.here.projects.get(&key);
         let Some(project) = project.filter(|p| p.metadata.deletion_timestamp.is_none()) else {
-            told.remove(name);
+            reported.remove(name);
             return Ok(());
         };
-        let Some(problems) = self.standing.problems(name, &self.members.of(name)) else {
+        let Some(problems) = self.status.problems(name, &self.members.of(name)) else {
             return Ok(());
         };
-        let wanted = standing::condition(&problems);
+        let state = status::condition(&problems);
         // A project without Secrets need not speak of them.
         let is_said = condition::find(&project.status.conditions, COPIED.condition()).is_some();
-        let is_idle = !is_said && !told.contains_key(name) && self.originals(name, "").is_empty();
-        if is_idle || told.get(name) == Some(&wanted) {
+        let is_idle = !is_said && !reported.contains_key(name) && self.originals(name, "").is_empty();
+        if is_idle || reported.get(name) == Some(&state) {
             return Ok(());
         }
         let target = Target::of::<Project>(&key.namespace, &key.name);
-        let patch = StatusPatch::new().condition(COPIED, wanted.clone());
+        let patch = StatusPatch::new().condition(COPIED, state.clone());
         patch.write(&self.here.client, &target).await?;
-        told.insert(name.to_owned(), wanted);
+        reported.insert(name.to_owned(), state);
         Ok(())
     }
 }
@@ -423,7 +423,7 @@ impl Reconcile for Copier {
         CONTROLLER
     }
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
-        Box::pin(self.keep(&key.name))
+        Box::pin(self.reconcile_namespace(&key.name))
     }
     /// All of it is one cluster.
     fn lane(&self, _: &Key) -> String {

@@ -111,7 +111,7 @@ fn path(path: &str) -> String {
             _ => format!("{IMPORT}{REDACTED}"),
         };
     }
-    // What a pod or service is asked for follows its own rules.
+    // Paths below a pod or service follow its own rules.
     let own = path.find("/proxy/").filter(|_| path.starts_with(crate::router::CLUSTERS));
     let (kept, rest) = match own {
         Some(at) => (&path[..at + "/proxy/".len()], REDACTED),

@@ -17,7 +17,7 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let args = ServerArgs {
         listen: Some("nonsense".to_owned()),
         storage: Some("mysql".to_owned()),

@@ -11,7 +11,7 @@ use apiserver::body::respond;
 use bytes::Bytes;
 use feature_kit::access::GROUP_PEOPLE;
 use feature_kit::rbac::{ours, rule};
-use feature_kit::{AccessResolver, Membership};
+use feature_kit::{RoleResolver, Membership};
 use http::Request;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};

@@ -2,7 +2,7 @@
 
 use api_management::{ClusterRoleTemplateBinding, User};
 use bytes::Bytes;
-use feature_kit::{AccessResolver, Clients, Membership, access};
+use feature_kit::{RoleResolver, Clients, Membership, access};
 use http::Request;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::PostParams;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use api_management::{NamespaceAssignment, keys};
 use apiserver::UserInfo;
 use feature_kit::access::GROUP_PEOPLE;
-use feature_kit::{AccessResolver, Membership};
+use feature_kit::{RoleResolver, Membership};
 use http::Request;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use apiserver::UserInfo;
 use apiserver::attributes::{Attributes, Decision};
 use feature_kit::access::GROUP_PEOPLE;
-use feature_kit::{AccessResolver, Clients, Membership};
+use feature_kit::{RoleResolver, Clients, Membership};
 use kube::Client;
 use serde_json::{Value, json};
 use test_kit::{KubeApi, Profile, World, reached};

@@ -103,7 +103,7 @@ async fn release_namespaces(client: &Client, cluster: &str) -> Result<(), kube::
 
 async fn delete_labelled<K>(
     client: &Client,
-    wanted: impl Fn(&str) -> bool,
+    is_selected: impl Fn(&str) -> bool,
 ) -> Result<Vec<Removed>, kube::Error>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
@@ -113,7 +113,7 @@ where
     let mut removed = Vec::new();
     for object in api.list_metadata(&ours).await?.items {
         let name = object.name_any();
-        if !wanted(&name) {
+        if !is_selected(&name) {
             continue;
         }
         match api.delete(&name, &DeleteParams::background()).await {

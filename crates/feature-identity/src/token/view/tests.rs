@@ -23,11 +23,11 @@ fn issued() -> Issued {
     Issued { token, key: TokenKey { name: "token-abcde".to_owned(), key } }
 }
 
-/// The type as the view shows it, over a store that is never asked.
+/// The type as the view shows it, over a store that is never called.
 fn present(stored: &Value, caller: &Caller, now: &str) -> Value {
-    struct Unasked;
-    impl Store for Unasked {}
-    let mut descriptor = Descriptor::with_store("token", "tokens", Arc::new(Unasked));
+    struct UnusedStore;
+    impl Store for UnusedStore {}
+    let mut descriptor = Descriptor::with_store("token", "tokens", Arc::new(UnusedStore));
     descriptor = descriptor.root(fields()).formatter(format);
     let version = ApiVersion::new("management.cattle.io", "v3", "/v3");
     let view = RestView::new([version], [descriptor]);

@@ -44,7 +44,7 @@ fn nobody_locks_themselves_out() {
 }
 
 #[test]
-fn users_of_the_server_itself_are_told_apart() {
+fn users_of_the_server_itself_are_distinguished() {
     assert!(is_system(&json!({"principalIds": ["local://x", "system://local"]})));
     assert!(!is_system(&json!({"principalIds": ["local://x"]})));
     assert!(!is_system(&json!({})));

@@ -218,7 +218,7 @@ impl Keeper {
         initial.is(&stored, &cluster).then_some(project)
     }
 
-    async fn keep(&self, name: &str) -> Result<Outcome, ReconcileError> {
+    async fn reconcile(&self, name: &str) -> Result<Outcome, ReconcileError> {
         if !self.role.is_staying() {
             return Ok(Outcome::Done);
         }
@@ -449,7 +449,7 @@ impl Reconcile for Keeper {
         CONTROLLER
     }
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
-        Box::pin(self.keep(&key.name))
+        Box::pin(self.reconcile(&key.name))
     }
     /// All of it is one cluster.
     fn lane(&self, _: &Key) -> String {

@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use api_management::{Token, User};
 use controller::Change;
-use feature_identity::Directory;
-use feature_kit::AccessResolver;
-use feature_kit::Membership;
+use feature_kit::{Membership, RoleResolver};
 use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::{DelayQueue, delay_queue};
+
+use crate::{Directory, holds};
 
 /// A token that was read from the API may not be in memory yet; if it is not by then, it is deleted.
 const NEW_TOKEN_GRACE: Duration = Duration::from_secs(2);
@@ -65,7 +65,7 @@ struct TokenUse {
 /// See the module.
 pub struct Revocations {
     directory: Arc<Directory>,
-    access: Arc<dyn AccessResolver>,
+    access: Arc<dyn RoleResolver>,
     /// By token. There are never more than tokens that hold.
     tokens: Mutex<HashMap<String, TokenUse>>,
     roles: Mutex<HashMap<Holder, RoleUse>>,
@@ -87,7 +87,7 @@ struct Changed {
 
 impl Revocations {
     /// Must be called inside a tokio runtime.
-    pub fn new(directory: Arc<Directory>, access: Arc<dyn AccessResolver>) -> Arc<Self> {
+    pub fn new(directory: Arc<Directory>, access: Arc<dyn RoleResolver>) -> Arc<Self> {
         let pending = Arc::<Pending>::default();
         let of_token = pending.clone();
         directory.tokens().subscribe(move |change: &Change<'_, Token>| {
@@ -192,7 +192,7 @@ impl Revocations {
         }
     }
 
-    /// Fires the token's signal if it no longer holds. Otherwise says when to check again without being told of a
+    /// Fires the token's signal if it no longer holds. Otherwise says when to check again without an event of a
     /// change, if at all.
     fn check_token(&self, name: &str) -> Option<Duration> {
         let mut tokens = self.tokens.lock();
@@ -203,8 +203,8 @@ impl Revocations {
         let next = match &token {
             Some(token) => {
                 usage.is_seen = true;
-                let holds = feature_identity::holds(token, user.as_deref(), now);
-                holds.then(|| token.expires_at_millis()).map(|expiry| {
+                let is_valid = holds(token, user.as_deref(), now);
+                is_valid.then(|| token.expires_at_millis()).map(|expiry| {
                     let millis = expiry.map(|expiry| u64::try_from(expiry - now).unwrap_or(0));
                     // A moment later than it expires.
                     millis.map(|millis| Duration::from_millis(millis + 1).min(EXPIRY_CHECK_MAX))

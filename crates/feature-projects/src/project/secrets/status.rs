@@ -19,7 +19,7 @@ pub struct Problem {
 
 /// What was found in one namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Found {
+struct NamespaceStatus {
     /// Name of the project that it was in.
     project: Option<String>,
     problems: Vec<Problem>,
@@ -27,9 +27,9 @@ struct Found {
 
 /// What was found, by namespace.
 #[derive(Default)]
-pub struct Standing(Mutex<BTreeMap<String, Found>>);
+pub struct CopyStatus(Mutex<BTreeMap<String, NamespaceStatus>>);
 
-impl Standing {
+impl CopyStatus {
     /// Notes what was found in a namespace. Answers which project it was in the last time, and the problems
     /// that are new.
     pub fn note(
@@ -38,7 +38,7 @@ impl Standing {
         project: Option<&str>,
         problems: Vec<Problem>,
     ) -> (Option<String>, Vec<Problem>) {
-        let found = Found { project: project.map(str::to_owned), problems };
+        let found = NamespaceStatus { project: project.map(str::to_owned), problems };
         let mut all = self.0.lock();
         let old = all.remove(namespace).unwrap_or_default();
         let is_new = |problem: &&Problem| !old.problems.contains(problem);

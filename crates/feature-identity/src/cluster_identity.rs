@@ -1,4 +1,5 @@
-//! Who a person is in one cluster: the identity that the proxy sends downstream.
+//! Who a user is in one cluster: the identity that the proxy sends downstream, from the login and the roles in the
+//! cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +10,6 @@ use cluster_access::proxy::{
     AccessResolver, Attributes, Caller, Identity, Impersonation, Resolved,
 };
 use controller::{Reflector, Reflectors, Whole};
-use feature_clusters::Connections;
 use feature_kit::access::GROUP_PEOPLE;
 use feature_kit::{ClusterConnections, Membership};
 use futures::future::BoxFuture;
@@ -22,17 +22,17 @@ use tokio_util::sync::CancellationToken;
 use crate::revocation::{Revocations, RoleScope};
 
 /// See [`AccessResolver`].
-pub struct Resolver {
+pub struct ClusterIdentities {
     clusters: Arc<Reflector<Whole<Cluster>>>,
     users: Arc<Reflector<Whole<User>>>,
-    connections: Arc<Connections>,
+    connections: Arc<dyn ClusterConnections>,
     revocations: Arc<Revocations>,
 }
 
-impl Resolver {
+impl ClusterIdentities {
     pub fn new(
         reflectors: &Reflectors,
-        connections: Arc<Connections>,
+        connections: Arc<dyn ClusterConnections>,
         revocations: Arc<Revocations>,
     ) -> Self {
         Self { clusters: reflectors.get(), users: reflectors.get(), connections, revocations }
@@ -44,8 +44,8 @@ impl Resolver {
         self.revocations.of_roles(RoleScope::Cluster(cluster.to_owned()), person)
     }
 
-    /// Asks the cluster itself, as the full identity of the caller.
-    async fn ask(&self, cluster: &str, caller: &Caller, what: &Attributes) -> Result<bool, Status> {
+    /// Requests a review from the cluster itself, of the full identity of the caller.
+    async fn review(&self, cluster: &str, caller: &Caller, what: &Attributes) -> Result<bool, Status> {
         let Some(client) = self.connections.client(cluster) else {
             let cluster = cluster.to_owned();
             return Err(cluster_access::AccessError::Unknown { cluster }.to_status());
@@ -53,13 +53,13 @@ impl Resolver {
         let mut own = identity_of(caller);
         let (roles, _) = self.roles(cluster, &own);
         own.groups.extend(roles);
-        let review = review(&own, what);
+        let review = access_review(&own, what);
         let answer = Api::<SubjectAccessReview>::all(client)
             .create(&PostParams::default(), &review)
             .await
             .map_err(|error| {
                 Status::unavailable(format!(
-                    "cannot ask cluster \"{cluster}\" whether you may impersonate: {error}"
+                    "cannot check in cluster \"{cluster}\" whether you may impersonate: {error}"
                 ))
             })?;
         Ok(answer.status.is_some_and(|status| status.allowed))
@@ -75,7 +75,7 @@ fn identity_of(caller: &Caller) -> Identity {
     }
 }
 
-fn review(identity: &Identity, what: &Attributes) -> SubjectAccessReview {
+fn access_review(identity: &Identity, what: &Attributes) -> SubjectAccessReview {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let extra: BTreeMap<String, Vec<String>> = identity.extra.clone();
     SubjectAccessReview {
@@ -107,7 +107,7 @@ pub fn no_role(cluster: &str) -> Status {
     Status::forbidden(api_management::GROUP, "clusters", cluster, text)
 }
 
-impl AccessResolver for Resolver {
+impl AccessResolver for ClusterIdentities {
     fn resolve<'a>(
         &'a self,
         cluster: &'a str,
@@ -132,28 +132,28 @@ impl AccessResolver for Resolver {
         caller: &'a Caller,
         what: &'a Attributes,
     ) -> BoxFuture<'a, Result<bool, Status>> {
-        Box::pin(self.ask(cluster, caller, what))
+        Box::pin(self.review(cluster, caller, what))
     }
 
     fn resolve_impersonated<'a>(
         &'a self,
         cluster: &'a str,
         _caller: &'a Caller,
-        wanted: &'a Impersonation,
+        requested: &'a Impersonation,
     ) -> BoxFuture<'a, Result<Resolved, Status>> {
         Box::pin(async move {
             // Roles bound to the user come along, as Kubernetes' bindings to users do; of those held through groups only
             // the ones of groups that the caller named, and so was allowed to impersonate.
-            let mut groups = wanted.groups.clone();
+            let mut groups = requested.groups.clone();
             // Somebody who could log in here would be in it.
-            if self.users.named(&wanted.user).is_some_and(|user| user.is_enabled()) {
+            if self.users.named(&requested.user).is_some_and(|user| user.is_enabled()) {
                 groups.push(GROUP_PEOPLE.to_owned());
             }
             let mut identity = Identity {
-                user: wanted.user.clone(),
-                uid: wanted.uid.clone(),
+                user: requested.user.clone(),
+                uid: requested.uid.clone(),
                 groups,
-                extra: wanted.extra.clone(),
+                extra: requested.extra.clone(),
             };
             let (roles, revoked) = self.roles(cluster, &identity);
             identity.groups.extend(roles);
